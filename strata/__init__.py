@@ -1,0 +1,1 @@
+"""strata: builds, proves and publishes container images for multi-GPU PyTorch training."""
