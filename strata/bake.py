@@ -1,0 +1,81 @@
+"""The bake file: one target a step that is to be built, as `docker buildx bake` reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from strata.model import BootstrapBase
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+    from strata.plan import Plan, Step
+
+BASE_TARGET = "base"
+# The engine's containerd store keeps these very blobs: a push sends them as they are.
+OUTPUT = "type=image,compression=zstd,compression-level=3,oci-mediatypes=true"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Contexts:
+    """Folders that Dockerfiles mount by name.
+
+    `tools` holds settle, lay and the installer; `rattler` the unpacked wheel
+    that the installer runs on; `base` the folder with the base's Dockerfile and
+    tarball; `steps` each step's own `env` (packages, slice and manifest).
+    """
+
+    tools: Path
+    rattler: Path
+    base: Path
+    steps: Mapping[str, Path]
+
+
+def render_bake(
+    plan: Plan, build: Collection[str], root: Path, contexts: Contexts, base_ref: str | None
+) -> dict[str, Any]:
+    """Return the bake file for the steps named in `build`.
+
+    A step whose image is there already is not among them: its children name
+    that image as their parent.  `base_ref` is the base's reference where the
+    base is pulled, else the base is a target of its own.
+    """
+    targets: dict[str, Any] = {}
+    epoch = str(plan.variant.epoch)
+    for step in plan.steps:
+        if step.name not in build:
+            continue
+        if step.parent is None:
+            parent = f"docker-image://{base_ref}" if base_ref else f"target:{BASE_TARGET}"
+        elif step.parent.name in build:
+            parent = f"target:{step.parent.name}"
+        else:
+            parent = f"docker-image://{step.parent.ref}"
+        named = {"parent": parent, "tools": str(contexts.tools)}
+        if step.layer.category:
+            named |= {"rattler": str(contexts.rattler), "env": str(contexts.steps[step.name])}
+        for folder in step.layer.contexts:
+            named[folder.rsplit("/", 1)[-1]] = str(root / folder)
+        targets[step.name] = {
+            "context": str(step.layer.folder),
+            "dockerfile": "Dockerfile",
+            "contexts": named,
+            "args": {"SOURCE_DATE_EPOCH": epoch, **step.args},
+            "labels": dict(step.labels),
+            "platforms": list(plan.variant.platforms),
+            "tags": [step.ref, *(i.ref for i in plan.images if i.step is step)],
+            "output": [OUTPUT],
+        }
+    if isinstance(plan.variant.base, BootstrapBase) and any(
+        f"target:{BASE_TARGET}" == t["contexts"]["parent"] for t in targets.values()
+    ):
+        targets[BASE_TARGET] = {
+            "context": str(contexts.base),
+            "args": {"SOURCE_DATE_EPOCH": epoch},
+            "platforms": list(plan.variant.platforms),
+            "output": ["type=cacheonly"],
+        }
+    wanted = [name for name in targets if name != BASE_TARGET]
+    return {"group": {"default": {"targets": wanted}}, "target": targets}

@@ -1,0 +1,93 @@
+"""Builds the steps that are missing, with one `docker buildx bake` call."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from strata.bake import render_bake
+from strata.contexts import make_contexts
+from strata.errors import BuildError
+from strata.model import ImageBase
+from strata.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from strata.engine import Engine
+    from strata.plan import Plan, Step
+    from strata.store import Store
+    from strata.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """What a build left: each step's image digest, the names built now, and the seconds."""
+
+    digests: Mapping[str, str]
+    new: tuple[str, ...]
+    seconds: float
+
+
+def missing_steps(plan: Plan, digests: Mapping[str, str]) -> tuple[Step, ...]:
+    """Return the steps whose image is not among the engine's, parents first."""
+    return tuple(step for step in plan.steps if step.ref not in digests)
+
+
+def build(workspace: Workspace, engine: Engine, store: Store, plan: Plan) -> Built:
+    """Build what is missing and give every image its name.
+
+    Raises `BuildError` naming the layer, the command and the log.
+    """
+    start = time.monotonic()
+    digests = store.digests()
+    missing = missing_steps(plan, digests)
+    if missing:
+        _bake(workspace, engine, plan, {step.name for step in missing})
+        digests = store.digests()
+        if lost := missing_steps(plan, digests):
+            raise BuildError.at(
+                f"layers/{lost[0].layer.name}",
+                f"docker buildx bake ended well, but {lost[0].ref} is not in the engine's store",
+                "use the engine's own builder: docker buildx use default",
+            )
+    for image in plan.images:
+        if digests.get(image.ref) != digests[image.step.ref]:
+            store.tag(image.step.ref, image.ref)
+    return Built(
+        digests={step.name: digests[step.ref] for step in plan.steps},
+        new=tuple(step.name for step in missing),
+        seconds=time.monotonic() - start,
+    )
+
+
+def bake_path(workspace: Workspace, plan: Plan) -> Path:
+    """Return where the bake file of a variant is written."""
+    return workspace.build / f"bake-{plan.variant.name}.json"
+
+
+def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> None:
+    contexts = make_contexts(workspace, plan, names)
+    base = plan.variant.base
+    base_ref = f"{base.image}@{base.digest}" if isinstance(base, ImageBase) else None
+    bake = render_bake(plan, names, workspace.root, contexts, base_ref)
+    path = bake_path(workspace, plan)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(bake, indent=1) + "\n")
+    on_terminal = sys.stderr.isatty()
+    log = workspace.build / "logs" / f"bake-{plan.variant.name}.log"
+    progress = "auto" if on_terminal else "plain"
+    run(
+        ["docker", "buildx", "bake", "--file", str(path), "--progress", progress],
+        error=BuildError,
+        where=f"building {plan.variant.name}",
+        fix="read the lines above from the first ERROR on; the layer is named in brackets",
+        # An attestation would wrap each image into an index, with another digest.
+        env={**engine.env, "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"},
+        log=None if on_terminal else log,
+        show=on_terminal,
+    )

@@ -1,0 +1,107 @@
+"""Lays out the folders that the Dockerfiles mount: packages, installer, base."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import zipfile
+from typing import TYPE_CHECKING
+
+from strata.bake import Contexts
+from strata.embedded.base import make_base
+from strata.embedded.channel import make_channel, verify_channel
+from strata.embedded.wheels import fetch_wheels
+from strata.errors import LockError, Problem
+from strata.lock import slice_document
+from strata.model import BootstrapBase
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from strata.plan import Plan, Step
+    from strata.workspace import Workspace
+
+BASE_DOCKERFILE = "FROM scratch\nADD base.tar /\n"
+SUBDIR = "linux-64"
+
+
+def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> Contexts:
+    """Fetch and make what the steps in `build` need, and lay it out in the build folder.
+
+    Everything dear is kept in the cache; packages are linked from there.
+    Raises `LockError` when a package is not the one that the lock names.
+    """
+    folder = workspace.build / "contexts" / plan.variant.name
+    shutil.rmtree(folder, ignore_errors=True)
+    base = folder / "base"
+    base.mkdir(parents=True)
+    steps = [step for step in plan.steps if step.name in build]
+    if isinstance(plan.variant.base, BootstrapBase) and any(step.parent is None for step in steps):
+        tarball = make_base(workspace, plan.variant.base, plan.variant.epoch)
+        _link(tarball, base / "base.tar")
+        (base / "Dockerfile").write_text(BASE_DOCKERFILE)
+    with_packages = [step for step in steps if step.layer.category]
+    rattler = folder / "rattler"
+    rattler.mkdir()
+    if with_packages:
+        rattler = _rattler(workspace)
+        channel = make_channel(workspace, plan.variant.folder, plan.variant.epoch)
+        _verify(plan, channel, with_packages)
+        for step in with_packages:
+            _lay_environment(folder / step.name, channel, step)
+    return Contexts(
+        tools=workspace.root / "strata" / "inbuild",
+        rattler=rattler,
+        base=base,
+        steps={step.name: folder / step.name for step in with_packages},
+    )
+
+
+def _rattler(workspace: Workspace) -> Path:
+    """Return the unpacked wheel of py-rattler that runs inside the build."""
+    requirements = workspace.root / "requirements" / "inbuild.txt"
+    (wheel,) = fetch_wheels(workspace, requirements).values()
+    name = hashlib.sha256(wheel.name.encode() + requirements.read_bytes()).hexdigest()[:16]
+    unpacked = workspace.cache / "rattler" / name
+    if not unpacked.is_dir():
+        partial = unpacked.with_name(f"{name}.{os.getpid()}.part")
+        shutil.rmtree(partial, ignore_errors=True)
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(partial)
+        partial.rename(unpacked)
+    return unpacked
+
+
+def _verify(plan: Plan, channel: Path, steps: Collection[Step]) -> None:
+    packages = [package for step in steps for package in step.packages]
+    damaged = verify_channel(channel, {p.filename: p.sha256 for p in packages})
+    if damaged:
+        raise LockError(
+            *(
+                Problem(
+                    where=f"{plan.variant.lock.parent.name}/{plan.variant.lock.name}",
+                    what=f"{name} in the channel is not the package that the lock names",
+                    fix=f"./inv lock --variant {plan.variant.name}, and review what it changes",
+                )
+                for name in damaged
+            )
+        )
+
+
+def _lay_environment(folder: Path, channel: Path, step: Step) -> None:
+    packages = folder / "packages"
+    packages.mkdir(parents=True)
+    for package in step.packages:
+        _link(channel / SUBDIR / package.filename, packages / package.filename)
+    (folder / "slice.json").write_text(slice_document(step.packages))
+    (folder / "manifest.json").write_text(step.manifest())
+
+
+def _link(source: Path, target: Path) -> None:
+    """Link a file, or copy it where the cache is on another file system."""
+    try:
+        target.hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)

@@ -1,0 +1,211 @@
+"""The embedded variant's base: a Debian made on the spot from the machine's own mirror."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from strata import apt
+from strata.errors import BuildError, DefinitionError, HostError
+from strata.run import run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from strata.workspace import Workspace
+
+WHERE = "embedded base"
+MEGABYTE = 1_000_000
+# Raised when the commands below change, so that no older base is taken for a new one.
+RECIPE = 1
+# Nobody reads these in a container; licences stay.
+EXCLUDED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/man/*", "/usr/share/locale/*")
+INCLUDED = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
+# Traces of this host and of the installation, which mmdebstrap leaves in place.
+TRACES = (
+    "/etc/hostname",
+    "/etc/resolv.conf",
+    "/var/cache/apt/archives/lock",
+    "/var/cache/debconf/*-old",
+    "/var/cache/ldconfig/aux-cache",
+    "/var/lib/apt/lists/lock",
+    "/var/lib/dpkg/*-old",
+    "/var/log/*",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap:
+    """What a base is made of: a Debian release, and packages beyond the minimal ones."""
+
+    suite: str
+    include: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Source:
+    """One line of a sources.list: where packages of which part of a release come from."""
+
+    uri: str
+    suite: str
+    components: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Render as sources.list(5) has it."""
+        return f"deb {self.uri} {self.suite} {' '.join(self.components)}"
+
+
+def make_base(workspace: Workspace, bootstrap: Bootstrap, epoch: int) -> Path:
+    """Return the tar file of the base, made if the cache has none that is whole.
+
+    `epoch` is in seconds since 1970: no file in it is newer, and the same
+    packages give the same bytes.  The sha256 stands beside it, in FILE.sha256.
+
+    Raises `DefinitionError` for a mirror that would put a password into the
+    image, `HostError` where apt knows no mirror or mmdebstrap can't be
+    installed, `BuildError` when the bootstrap fails.
+    """
+    architecture = apt.architecture()
+    sources = sources_for(bootstrap.suite, apt.index_targets(), own_codename())
+    tar = workspace.cache / "base" / f"{base_key(bootstrap, epoch, sources, architecture)}.tar"
+    if is_whole(tar):
+        return tar
+    if shutil.which("mmdebstrap") is None:
+        apt.install(("mmdebstrap",), why=WHERE)
+    tar.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = tar.with_name(f".{tar.name}.{os.getpid()}")
+    log = workspace.build / "logs" / "base.log"
+    began = time.monotonic()
+    try:
+        argv = mmdebstrap_command(bootstrap, sources, architecture, unfinished)
+        run(
+            argv,
+            error=BuildError,
+            where=WHERE,
+            fix="read the log; if the mirror was at fault, run this again",
+            env={"SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+            log=log,
+        )
+        seconds = time.monotonic() - began
+        print(f"base: {unfinished.stat().st_size / MEGABYTE:.0f} MB in {seconds:.0f} s")
+        checksum_file(tar).write_text(f"{sha256(unfinished)}  {tar.name}\n")
+        unfinished.replace(tar)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return tar
+
+
+def mmdebstrap_command(
+    bootstrap: Bootstrap, sources: Iterable[Source], architecture: str, target: Path
+) -> list[str]:
+    """Return the argv that bootstraps a release into a tar file."""
+    excludes = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
+    includes = [f"--dpkgopt=path-include={pattern}" for pattern in INCLUDED]
+    # The folder is the hook's $1; the patterns must stay outside of its quotes.
+    traces = " ".join(f'"$1"{pattern}' for pattern in TRACES)
+    return [
+        "mmdebstrap",
+        "--variant=minbase",
+        "--format=tar",
+        f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
+        f"--architectures={architecture}",
+        *([f"--include={','.join(bootstrap.include)}"] if bootstrap.include else []),
+        *excludes,
+        *includes,
+        f"--customize-hook=rm -rf {traces}",
+        '--customize-hook=test ! -e "$1"/etc/machine-id || : > "$1"/etc/machine-id',
+        bootstrap.suite,
+        str(target),
+        *(str(source) for source in sources),
+    ]
+
+
+def sources_for(suite: str, targets: Iterable[apt.IndexTarget], own: str) -> tuple[Source, ...]:
+    """Return where this machine's apt finds a release, its updates and security fixes.
+
+    A Debian machine of another release (codename `own`, "" if it is no Debian)
+    finds it on the mirrors that it uses for its own.
+
+    Raises `HostError` when apt names none that can be reached by http(s), and
+    `DefinitionError` when one has a user or password in its address.
+    """
+    listed = tuple(targets)
+    sources = _sources(suite, suite, listed) or (_sources(own, suite, listed) if own else ())
+    if not sources:
+        raise HostError.at(
+            WHERE,
+            f"apt on this machine names no http(s) mirror that has Debian {suite}",
+            f"add one to /etc/apt/sources.list.d, then: apt-get update && apt-get indextargets"
+            f" 'Codename: {suite}'",
+        )
+    return sources
+
+
+def _sources(wanted: str, suite: str, targets: tuple[apt.IndexTarget, ...]) -> tuple[Source, ...]:
+    names = {wanted: suite} | {
+        f"{wanted}-{part}": f"{suite}-{part}" for part in ("updates", "security")
+    }
+    components: dict[tuple[str, str], list[str]] = {}
+    for target in targets:
+        name = names.get(target.codename) or names.get(target.suite)
+        url = urlsplit(target.uri)
+        if name is None or url.scheme not in ("http", "https"):
+            continue
+        if url.username or url.password:
+            raise DefinitionError.at(
+                WHERE,
+                f"the mirror {url.scheme}://***@{url.hostname}{url.path} has a user or password in"
+                " its address, which would stay in every image",
+                "put them into /etc/apt/auth.conf.d, see apt_auth.conf(5)",
+            )
+        kept = components.setdefault((target.uri.rstrip("/"), name), [])
+        if target.component not in kept:
+            kept.append(target.component)
+    return tuple(
+        sorted(
+            Source(uri=uri, suite=name, components=tuple(kept))
+            for (uri, name), kept in components.items()
+        )
+    )
+
+
+def own_codename() -> str:
+    """Return the codename of this machine's Debian, "" where it is something else."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return ""
+    return release.get("VERSION_CODENAME", "") if release.get("ID") == "debian" else ""
+
+
+def base_key(bootstrap: Bootstrap, epoch: int, sources: Iterable[Source], architecture: str) -> str:
+    """Return the name by which a base is kept: the hash of all that decides it but the mirror's state."""
+    parts = [RECIPE, asdict(bootstrap), epoch, [str(source) for source in sources], architecture]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def checksum_file(tar: Path) -> Path:
+    """Return where the sha256 of a tar file is kept."""
+    return tar.with_name(f"{tar.name}.sha256")
+
+
+def is_whole(tar: Path) -> bool:
+    """Tell whether a kept tar file is there, and has the bytes that it had when it was made."""
+    checksum = checksum_file(tar)
+    if not (tar.exists() and checksum.exists()):
+        return False
+    return checksum.read_text().split()[:1] == [sha256(tar)]
+
+
+def sha256(file: Path) -> str:
+    """Return the hexadecimal sha256 of a file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,1 @@
+"""Programs that run inside an image build, on the image's own Python, without strata."""

@@ -1,0 +1,247 @@
+"""Install a slice of a lock into a prefix, with no network and bit for bit alike.
+
+    python3 install_env.py --slice SLICE.json --packages DIR --prefix /opt/env --cache DIR
+
+Runs as root inside an image build, on the base's Python (3.9 or later) with
+py-rattler on PYTHONPATH.  It needs nothing else, and nothing of strata.
+
+- SLICE.json is what `strata.lock.slice_document` writes; DIR holds the packages,
+  as `DIR/SUBDIR/FILE` or `DIR/FILE`.
+- Each package's sha256 is compared with the slice before anything is installed.
+- What lower layers installed must not change: every file of theirs is compared
+  before and after.
+- The package cache should lie on the prefix's file system, so that files are
+  hard-linked rather than copied.  It is removed at the end.
+- Post-link scripts don't run; packages that have one are named.
+
+Exit codes: 0 done, 2 bad arguments, 3 the slice or a package is not what it
+should be, 4 the installation failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import env_records
+from env_records import InstallError
+
+SCHEMA = "strata.slice/1"
+HISTORY = "conda-meta/history"
+BAD_SLICE, FAILED = 3, 4
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Snapshot = dict[str, tuple[int, ...]]
+
+
+def main(argv: list[str]) -> int:
+    """Run the program and return its exit code."""
+    options = _parser().parse_args(argv)
+    os.umask(0o022)
+    try:
+        install(options.slice, options.packages, options.prefix, options.cache, options.epoch)
+    except InstallError as failure:
+        print(f"error: {failure}", file=sys.stderr)
+        return failure.exit_code
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Install a slice of a lock into a prefix.")
+    parser.add_argument("--slice", type=Path, required=True, help="the slice, a JSON file")
+    parser.add_argument("--packages", type=Path, required=True, help="folder of the packages")
+    parser.add_argument("--prefix", type=Path, required=True, help="the environment")
+    parser.add_argument("--cache", type=Path, required=True, help="folder to make and remove")
+    parser.add_argument(
+        "--epoch",
+        type=int,
+        default=int(os.environ.get("SOURCE_DATE_EPOCH", "0")),
+        help="time to write into the history, seconds since 1970 (SOURCE_DATE_EPOCH)",
+    )
+    return parser
+
+
+def install(slice_path: Path, packages: Path, prefix: Path, cache: Path, epoch: int) -> None:
+    """Verify, install, compile, normalise; raise `InstallError` where that fails."""
+    clock = _Clock()
+    entries = read_slice(slice_path)
+    archives = verify(entries, packages)
+    clock.lap(f"verified {len(entries)} packages")
+    if cache.exists() and any(cache.iterdir()):
+        raise InstallError(
+            2, f"{cache}: is not empty, and would be removed at the end", "name a new folder"
+        )
+    before = snapshot(prefix)
+    known = env_records.read(prefix)
+    for entry in entries:
+        if entry["name"] in known:
+            raise InstallError(
+                BAD_SLICE,
+                f"{slice_path}: {entry['name']} is in {prefix} already",
+                "a lower layer has it: the slice is not one of this image",
+            )
+    try:
+        link(archives, known, prefix, cache)
+    finally:
+        shutil.rmtree(cache, ignore_errors=True)
+    if "CACHEDIR.TAG" not in before:  # rattler's mark; an environment is no cache
+        (prefix / "CACHEDIR.TAG").unlink(missing_ok=True)
+    refuse_changes(prefix, before)
+    clock.lap(f"installed {len(entries)} packages")
+    report_scripts(prefix, before)
+    names = {entry["name"] for entry in entries}
+    compiled = env_records.compile_modules(prefix, names, jobs=len(os.sched_getaffinity(0)))
+    clock.lap(f"compiled {len(compiled)} modules")
+    env_records.normalise(prefix, entries, compiled)
+    env_records.append_history(prefix, entries, epoch)
+    refuse_changes(prefix, before)
+    clock.lap("normalised the records")
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def lap(self, what: str) -> None:
+        now = time.monotonic()
+        print(f"install_env: {what} in {now - self._last:.1f} s", flush=True)
+        self._last = now
+
+
+def read_slice(path: Path) -> list[dict[str, str]]:
+    """Return the entries of a slice."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as failure:
+        raise InstallError(BAD_SLICE, f"{path}: {failure}", "write the slice anew") from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise InstallError(BAD_SLICE, f"{path}: is not a {SCHEMA} document", "write it anew")
+    entries: list[dict[str, str]] = document["packages"]
+    return entries
+
+
+def verify(entries: list[dict[str, str]], packages: Path) -> dict[str, Path]:
+    """Compare each package's sha256 with the slice; return name -> file."""
+    archives: dict[str, Path] = {}
+    wrong: list[str] = []
+    for entry in entries:
+        places = [packages / entry["subdir"] / entry["filename"], packages / entry["filename"]]
+        found = next((place for place in places if place.is_file()), None)
+        if found is None:
+            wrong.append(f"{entry['name']}: there is no file {entry['filename']} in {packages}")
+            continue
+        digest = sha256(found)
+        if digest != entry["sha256"]:
+            wrong.append(
+                f"{entry['name']}: {found} is not the package of the lock\n"
+                f"    expected sha256 {entry['sha256']}\n"
+                f"    found    sha256 {digest}"
+            )
+        archives[entry["name"]] = found
+    if wrong:
+        raise InstallError(
+            BAD_SLICE, "\nerror: ".join(wrong), "fetch or make the packages again, or lock anew"
+        )
+    return archives
+
+
+def sha256(path: Path) -> str:
+    """Return a file's sha256 in hex digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def link(archives: dict[str, Path], known: dict[str, Path], prefix: Path, cache: Path) -> None:
+    """Let rattler unpack the packages and link them into the prefix."""
+    try:
+        import rattler
+    except ImportError as failure:
+        raise InstallError(
+            FAILED, f"py-rattler can't be imported: {failure}", "put it on PYTHONPATH"
+        ) from None
+
+    async def work() -> None:
+        # A record made from the archive has a file:// URL: nothing asks a network.
+        records: list[Any] = [rattler.PrefixRecord.from_path(path) for path in known.values()]
+        for archive in archives.values():
+            records.append(await rattler.RepoDataRecord.from_package_archive(archive.resolve()))
+        await rattler.install(
+            records,
+            prefix,
+            cache_dir=cache,
+            execute_link_scripts=False,
+            show_progress=False,
+        )
+
+    try:
+        asyncio.run(work())
+    except Exception as failure:  # rattler's errors have no base class of their own
+        raise InstallError(FAILED, f"{prefix}: {failure}", "see the reason above") from failure
+
+
+def snapshot(prefix: Path) -> Snapshot:
+    """Return what would tell that a file was touched, for every file in the prefix."""
+    found: Snapshot = {}
+    for folder, _, names in os.walk(prefix):
+        for name in names:
+            path = os.path.join(folder, name)  # noqa: PTH118 - a Path per file costs seconds
+            stat = os.lstat(path)
+            found[os.path.relpath(path, prefix)] = (
+                stat.st_ino,
+                stat.st_mode,
+                stat.st_size,
+                stat.st_mtime_ns,
+                stat.st_ctime_ns,
+            )
+    return found
+
+
+def refuse_changes(prefix: Path, before: Snapshot) -> None:
+    """Fail where a file that was there before has changed or is gone."""
+    now = snapshot(prefix)
+    changed = [
+        path
+        for path, state in sorted(before.items())
+        if path != HISTORY and now.get(path) != state
+    ]
+    if changed:
+        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004
+        raise InstallError(
+            FAILED,
+            f"{prefix}: files of lower layers changed: {', '.join(changed[:5])}{more}",
+            "two packages of the lock bring the same file: leave one of them out",
+        )
+
+
+def report_scripts(prefix: Path, before: Snapshot) -> None:
+    """Name the packages whose post-link scripts did not run."""
+    for script in sorted((prefix / "bin").glob(".*-post-link.sh")):
+        if str(script.relative_to(prefix)) not in before:
+            print(f"install_env: not run: {script}", flush=True)
+
+
+if __name__ == "__main__":
+    code = FAILED
+    try:
+        code = main(sys.argv[1:])
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 2
+    except BaseException:  # told in full; the line below must be reached
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # rattler may crash when the interpreter ends, after its work is done.
+    os._exit(code)

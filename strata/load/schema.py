@@ -1,0 +1,113 @@
+"""The definition files as pydantic sees them, and its complaints as ours."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from strata.errors import Problem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pydantic_core import ErrorDetails
+
+Text = Annotated[str, StringConstraints(min_length=1)]
+Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Platform = Annotated[str, StringConstraints(pattern=r"^linux/(amd64|arm64)$")]
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LayerFile(_File):
+    """`layers/NN-name/layer.toml`."""
+
+    summary: Text
+    requires: list[str] = []
+    category: Text | None = None
+    contexts: list[str] = []
+    args: dict[str, str] = {}
+    facts: dict[str, str] = {}
+
+
+class ImageFile(_File):
+    """`images/NAME.toml`."""
+
+    summary: Text
+    layers: Annotated[list[str], Field(min_length=1)]
+    checks: list[str] = []
+
+
+class BaseTable(_File):
+    """`[base]`: a Debian suite to bootstrap, or an image by digest."""
+
+    suite: Text | None = None
+    include: list[str] = []
+    image: Text | None = None
+    digest: Digest | None = None
+
+
+class SourcesFile(_File):
+    """`locks/VARIANT/sources.toml`."""
+
+    platforms: Annotated[list[Platform], Field(min_length=1)]
+    epoch: Annotated[int, Field(ge=0)]
+    base: BaseTable
+    args: dict[str, str] = {}
+    left_out: dict[str, str] = {}
+
+
+AnyFile = TypeVar("AnyFile", bound=_File)
+
+
+def closest(name: str, names: list[str]) -> str:
+    """Return ' (did you mean "…"?)' for the closest of `names`, or nothing."""
+    match = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f' (did you mean "{match[0]}"?)' if match else ""
+
+
+def read_toml(path: Path, where: str, schema: type[AnyFile]) -> AnyFile | list[Problem]:
+    """Read and validate one file; return it, or everything that is wrong with it."""
+    try:
+        data = tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as invalid:
+        return [Problem(where=where, what=f"invalid TOML: {invalid}", fix="correct that line")]
+    except OSError as unreadable:
+        reason = unreadable.strerror or "cannot be read"
+        return [Problem(where=where, what=reason, fix=f"write {where}")]
+    try:
+        return schema.model_validate(data)
+    except ValidationError as invalid:
+        return [_problem(where, schema, error) for error in invalid.errors()]
+
+
+def _problem(where: str, schema: type[BaseModel], error: ErrorDetails) -> Problem:
+    place = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        *parents, key = error["loc"]
+        for parent in parents:
+            inner = schema.model_fields[str(parent)].annotation
+            schema = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else schema
+        known = list(schema.model_fields)
+        return Problem(
+            where=where,
+            what=f'unknown key "{place}"{closest(str(key), known)}',
+            fix=f"the keys here are {', '.join(known)}",
+        )
+    if error["type"] == "missing":
+        return Problem(where=where, what=f'the key "{place}" is missing', fix=f'add "{place} = …"')
+    return Problem(
+        where=where, what=f"{place}: {error['msg']}", fix=f"correct the value of {place}"
+    )
+
+
+def folders(path: Path) -> list[Path]:
+    """Return the definition folders below `path`, sorted by name."""
+    if not path.is_dir():
+        return []
+    return sorted(p for p in path.iterdir() if p.is_dir() and not p.name.startswith((".", "__")))

@@ -1,0 +1,97 @@
+"""Reads `locks/VARIANT/sources.toml`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strata.errors import DefinitionError, Problem
+from strata.load.schema import SourcesFile, closest, folders, read_toml
+from strata.model import BootstrapBase, ImageBase, Variant
+from strata.tags import validate_variant_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from strata.model import Layer
+
+# What the build itself gives to every Dockerfile.
+BUILD_ARGUMENTS = ("SOURCE_DATE_EPOCH",)
+
+
+def load_variants(
+    root: Path, layers: Mapping[str, Layer], problems: list[Problem]
+) -> dict[str, Variant]:
+    """Read every variant below `root`, adding what is wrong to `problems`."""
+    variants: dict[str, Variant] = {}
+    for folder in folders(root / "locks"):
+        where = f"locks/{folder.name}/sources.toml"
+        file = read_toml(folder / "sources.toml", where, SourcesFile)
+        if isinstance(file, list):
+            problems += file
+            continue
+        try:
+            validate_variant_name(folder.name, f"locks/{folder.name}")
+        except DefinitionError as invalid:
+            problems += invalid.problems
+        base = _base(where, file, problems)
+        for name in file.left_out:
+            if name not in layers:
+                problems.append(
+                    Problem(
+                        where=where,
+                        what=f'left_out: no layer "{name}"{closest(name, list(layers))}',
+                        fix="./inv list shows every layer",
+                    )
+                )
+        if base is not None:
+            variants[folder.name] = Variant(
+                name=folder.name,
+                folder=folder,
+                platforms=tuple(file.platforms),
+                epoch=file.epoch,
+                base=base,
+                args=file.args,
+                left_out=file.left_out,
+            )
+    return variants
+
+
+def _base(
+    where: str, file: SourcesFile, problems: list[Problem]
+) -> BootstrapBase | ImageBase | None:
+    base = file.base
+    if base.suite and not base.image and not base.digest:
+        return BootstrapBase(suite=base.suite, include=tuple(base.include))
+    if base.image and base.digest and not base.suite and not base.include:
+        return ImageBase(image=base.image, digest=base.digest)
+    problems.append(
+        Problem(
+            where=where,
+            what="[base] is neither a Debian suite nor an image by digest",
+            fix="give it `suite` (and `include`), or `image` and `digest`",
+        )
+    )
+    return None
+
+
+def check_arguments(
+    layers: Mapping[str, Layer], variants: Mapping[str, Variant], problems: list[Problem]
+) -> None:
+    """Add a problem for each ARG without a default that nobody supplies."""
+    inherited: set[str] = {name for layer in layers.values() for name in layer.args}
+    for variant in variants.values():
+        for layer in layers.values():
+            if layer.name in variant.left_out:
+                continue
+            given = {*BUILD_ARGUMENTS, *inherited, *variant.args}
+            problems += [
+                Problem(
+                    where=f"layers/{layer.name}/Dockerfile",
+                    what=f"ARG {name} is supplied by nobody in the variant {variant.name}"
+                    + closest(name, sorted(given)),
+                    fix=f"add it to [args] of layer.toml or of locks/{variant.name}/sources.toml",
+                )
+                for name in layer.arguments
+                if name not in given
+            ]

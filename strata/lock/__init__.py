@@ -1,0 +1,29 @@
+"""The lock room: what a variant's environments are made of, down to each package's hash."""
+
+from strata.lock.check import check_lock
+from strata.lock.inputs import lock_inputs
+from strata.lock.model import (
+    Environment,
+    Lock,
+    LockedPackage,
+    LockInputs,
+    inputs_digest,
+)
+from strata.lock.read import read_lock
+from strata.lock.slice import slice_document, slice_for
+from strata.lock.solve import LockChange, solve_lock
+
+__all__ = [
+    "Environment",
+    "Lock",
+    "LockChange",
+    "LockInputs",
+    "LockedPackage",
+    "check_lock",
+    "inputs_digest",
+    "lock_inputs",
+    "read_lock",
+    "slice_document",
+    "slice_for",
+    "solve_lock",
+]

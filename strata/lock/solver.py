@@ -1,0 +1,196 @@
+"""Solve with rattler and write the lock with conda-lock: a program of its own.
+
+`solve.py` starts it as `python -m strata.lock.solver REQUEST.json OUTCOME.json`,
+because rattler may crash when the interpreter ends, after its work is done.
+The outcome is `{"problem": null}`, or a problem's place and text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class UnsolvableError(Exception):
+    """The request can't be solved: the place of the reason, and the reason."""
+
+    def __init__(self, where: str, what: str) -> None:
+        """Keep place and reason."""
+        super().__init__(where, what)
+        self.where = where
+        self.what = what
+
+
+def main(request_path: str, outcome_path: str) -> None:
+    """Answer one request."""
+    request = json.loads(Path(request_path).read_text(encoding="utf-8"))
+    problem = None
+    try:
+        entries = [entry for one in request["platforms"] for entry in _solve(request, one)]
+        _write(request, entries)
+    except UnsolvableError as failure:
+        problem = {"where": failure.where, "what": failure.what}
+    Path(outcome_path).write_text(json.dumps({"problem": problem}), encoding="utf-8")
+
+
+def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, Any]]:
+    """Solve all layers of one platform together; return plain entries."""
+    import rattler
+    from rattler.exceptions import GatewayError, SolverError
+
+    subdir = platform["subdir"]
+    sources: list[Any] = []
+    for channel in request["channels"]:
+        if channel != request["canonical_url"] or request["channel_dir"] is None:
+            sources.append(rattler.Channel(os.path.expandvars(channel)))
+            continue
+        # The folder stands for the URL, so that records carry the URL.
+        folder = Path(request["channel_dir"])
+        for name in (subdir, "noarch"):
+            if (repodata := folder / name / "repodata.json").is_file():
+                sources.append(rattler.SparseRepoData(rattler.Channel(channel), name, repodata))
+    try:
+        records = asyncio.run(
+            rattler.solve(
+                sources,
+                specs=_match_specs(request["specs"]),
+                constraints=_match_specs(request["constraints"]),
+                platforms=[subdir, "noarch"],
+                virtual_packages=[_virtual(entry) for entry in platform["virtual_packages"]],
+                channel_priority=rattler.ChannelPriority.Strict,
+                channel_relations="disabled",
+            )
+        )
+    except SolverError as failure:
+        raise UnsolvableError(request["pins"], f"{subdir}: {failure}") from None
+    except GatewayError as failure:
+        raise UnsolvableError(request["pins"], f"a channel can't be read: {failure}") from None
+    return [_entry(record, subdir, request["channels"]) for record in records]
+
+
+def _match_specs(entries: Iterable[dict[str, str]]) -> list[Any]:
+    import rattler
+    from rattler.exceptions import InvalidMatchSpecError
+
+    specs = []
+    for entry in entries:
+        try:
+            specs.append(rattler.MatchSpec(entry["spec"], strict=False))
+        except InvalidMatchSpecError as failure:
+            what = f'"{entry["spec"]}" is not a spec that conda knows: {failure}'
+            raise UnsolvableError(entry["where"], what) from None
+    return specs
+
+
+def _virtual(entry: dict[str, str]) -> Any:
+    import rattler
+
+    version, _, build = entry["version"].partition(" ")
+    try:
+        return rattler.GenericVirtualPackage(
+            rattler.PackageName(entry["name"]),
+            rattler.Version(version),
+            rattler.BuildString(build or "0"),
+        )
+    except Exception as failure:  # rattler has a class per kind of text, all without a base
+        what = f'{entry["name"]} "{entry["version"]}" is not VERSION or VERSION BUILD: {failure}'
+        raise UnsolvableError(entry["where"], what) from None
+
+
+def _entry(record: Any, subdir: str, channels: list[str]) -> dict[str, Any]:
+    import rattler
+    from conda_lock.models.channel import Channel, normalize_url_with_placeholders
+
+    if record.md5 is None or record.sha256 is None:
+        raise UnsolvableError(record.channel or "channel", f"{record.url} has no md5 and sha256")
+    dependencies: dict[str, set[str]] = {}
+    for text in record.depends:
+        spec = rattler.MatchSpec(text, strict=False)
+        name = re.split(r"[\s<>=!~\[]", text.strip(), maxsplit=1)[0].lower()
+        dependencies.setdefault(name, set()).update({str(spec.version)} if spec.version else set())
+    return {
+        "name": record.name.normalized,
+        "version": str(record.version),
+        "platform": subdir,
+        "dependencies": {name: ",".join(sorted(specs)) for name, specs in dependencies.items()},
+        # What was an environment variable in the channel is one in the lock.
+        "url": normalize_url_with_placeholders(
+            str(record.url), channels=[Channel.from_string(channel) for channel in channels]
+        ),
+        "md5": record.md5.hex(),
+        "sha256": record.sha256.hex(),
+    }
+
+
+def categorise(entries: list[dict[str, Any]], categories: list[dict[str, Any]]) -> dict[str, str]:
+    """Give each package of one platform to the lowest layer that needs it.
+
+    `categories` is a list of `{"name": …, "roots": […]}` from the lowest layer
+    to the highest.  Returns package name -> category.
+    """
+    depends = {entry["name"]: entry["dependencies"] for entry in entries}
+    given: dict[str, str] = {}
+    for category in categories:
+        todo = list(category["roots"])
+        while todo:
+            name = todo.pop()
+            if name in depends and name not in given:
+                given[name] = category["name"]
+                todo.extend(depends[name])
+    return given
+
+
+def _write(request: dict[str, Any], entries: list[dict[str, Any]]) -> None:
+    from conda_lock.lockfile import write_conda_lock_file
+    from conda_lock.lockfile.v2prelim.models import (
+        HashModel,
+        LockedDependency,
+        Lockfile,
+        LockMeta,
+    )
+
+    packages = []
+    for platform in request["platforms"]:
+        own = [entry for entry in entries if entry["platform"] == platform["subdir"]]
+        given = categorise(own, request["categories"])
+        packages += [
+            LockedDependency(
+                name=entry["name"],
+                version=entry["version"],
+                manager="conda",
+                platform=entry["platform"],
+                dependencies=entry["dependencies"],
+                url=entry["url"],
+                hash=HashModel(md5=entry["md5"], sha256=entry["sha256"]),
+                categories={given[entry["name"]]},
+            )
+            for entry in own
+        ]
+    lock = Lockfile(
+        package=packages,
+        metadata=LockMeta(
+            content_hash={one["subdir"]: request["digest"] for one in request["platforms"]},
+            channels=request["channels"],
+            platforms=sorted(one["subdir"] for one in request["platforms"]),
+            sources=request["sources"],
+            custom_metadata=request["metadata"],
+        ),
+    )
+    out = Path(request["out"])
+    write_conda_lock_file(lock, out, metadata_choices=frozenset(), include_help_text=False)
+    out.write_text(request["header"] + out.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)

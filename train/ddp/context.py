@@ -1,0 +1,39 @@
+"""What a phase works with: one rank's place in the group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ddp.journal import Journal
+
+
+class InjectedError(Exception):
+    """The error that `--inject RANK:raise` raises."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """One rank: its number, its device, its journal, and the fault that it shall have."""
+
+    rank: int
+    world_size: int
+    device: Any
+    journal: Journal
+    fault: str | None
+
+    def strike(self) -> None:
+        """Raise, exit, die or hang, if that is this rank's fault."""
+        if self.fault == "raise":
+            raise InjectedError("injected by --inject")
+        if self.fault == "exit":
+            sys.exit(0)
+        if self.fault == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        while self.fault == "hang":
+            time.sleep(1)

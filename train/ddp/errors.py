@@ -1,0 +1,27 @@
+"""How ddp-check says no: where, what, and how to fix it."""
+
+from __future__ import annotations
+
+DONE = 0
+BAD_ARGUMENTS = 2
+FAILED = 6
+
+
+class Refused(Exception):  # noqa: N818 - it refuses to start: no check has been made
+    """The check can't start; `exit_code` says whose mistake it is."""
+
+    def __init__(self, where: str, what: str, fix: str, exit_code: int = BAD_ARGUMENTS) -> None:
+        """Keep the three parts that people see, and the exit code."""
+        super().__init__(where, what, fix, exit_code)
+        self.where = where
+        self.what = what
+        self.fix = fix
+        self.exit_code = exit_code
+
+    def __str__(self) -> str:
+        """Render as the two lines that people see."""
+        return f"error: {self.where}: {self.what}\n  fix: {self.fix}"
+
+
+class PhaseFailed(Exception):  # noqa: N818 - the outcome of a phase, not an error in the program
+    """A phase has found that something is not what it must be; its text is the reason."""

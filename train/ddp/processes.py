@@ -1,0 +1,107 @@
+"""Starting the launcher, watching the clock, and leaving no process behind."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# linux/prctl.h
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+TRAIN = Path(__file__).resolve().parent.parent
+CLEANING_TIME = 10.0
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the launcher ended: with an exit code, or None when its time was up."""
+
+    code: int | None
+    ended_at: float
+
+
+def module_argv(module: str, *words: str) -> list[str]:
+    """Return the command for a module of this package, in this very interpreter.
+
+    It must be started with `TRAIN` as its working directory, so that this
+    package is found before anything that PYTHONPATH names.
+    """
+    return [sys.executable, "-m", module, *words]
+
+
+def supervise(argv: Sequence[str], timeout: float, started: float) -> Ending:
+    """Run the launcher until `timeout` seconds after `started` at most.
+
+    Its output, and that of all ranks, goes to our stderr.  When this returns
+    or raises, none of the processes that it started is left.
+    """
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    launcher = subprocess.Popen(
+        argv, cwd=TRAIN, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
+    )
+    code: int | None = None
+    try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = launcher.wait(max(0.0, started + timeout - time.monotonic()))
+        return Ending(code, time.monotonic())
+    finally:
+        launcher.kill()
+        launcher.wait()
+        _kill_descendants()
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when `parent` ends, whatever the reason."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before we asked
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"prctl({option}): {os.strerror(code)}")
+
+
+def _kill_descendants() -> None:
+    # As their subreaper we become the parent of every orphan below us, so
+    # killing our children until there are none reaches all generations.
+    deadline = time.monotonic() + CLEANING_TIME
+    while True:
+        for child in _children(os.getpid()):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        try:
+            ended, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if ended == 0:
+            if time.monotonic() > deadline:
+                left = ", ".join(str(child) for child in _children(os.getpid()))
+                raise RuntimeError(f"processes that the kernel can't end: {left}")
+            time.sleep(0.01)
+
+
+def _children(parent: int) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                # The name, in brackets, may hold anything: count from its end.
+                words = (folder / "stat").read_text().rpartition(")")[2].split()
+                if int(words[1]) == parent:
+                    found.append(int(folder.name))
+    return found

@@ -1,0 +1,148 @@
+"""From journals and exit codes to the outcome of every phase.  Pure."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ddp.journal import RankState
+
+RANK_PHASES = ("rendezvous", "collectives", "gradients", "training")
+# A rank that waited this part of the group's timeout has been waiting for a
+# rank that hangs: one that ends closes its connections at once.
+TIMED_OUT = 0.9
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One phase: "pass", "fail" or "not run"; `seconds` None when it has not run."""
+
+    name: str
+    outcome: str
+    seconds: float | None = None
+    detail: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Blame:
+    """The rank that is the cause, or None when none stands out, and the reason."""
+
+    rank: int | None
+    reason: str
+
+
+def judge_ranks(
+    states: Sequence[RankState],
+    ends: Mapping[int, int],
+    ended_at: float,
+    late: str | None,
+    group_timeout: float,
+) -> tuple[tuple[Phase, ...], Blame | None]:
+    """Return the outcome of every phase that ranks run, and who is to blame.
+
+    `ends` holds the exit codes of the ranks that failed, `late` says that and
+    why the launcher did not end by itself.  Times in seconds.
+    """
+    blame = None
+    if late is not None or ends or not all(state.is_done for state in states):
+        blame = find_blame(states, ends, late, group_timeout)
+    phases: list[Phase] = []
+    failed: str | None = None
+    for name in RANK_PHASES:
+        done = [state.passed[name] for state in states if name in state.passed]
+        is_last = name == RANK_PHASES[-1]
+        if failed is not None:
+            phases.append(Phase(name, "not run", reason=f"{failed} failed"))
+        elif len(done) < len(states) or (is_last and blame is not None):
+            began = [state.began[name] for state in states if name in state.began]
+            seconds = ended_at - min(began) if began else None
+            reason = _sentence(blame) if blame is not None else "no rank has run it"
+            phases.append(Phase(name, "fail", seconds, None, reason))
+            failed = name
+        else:
+            phases.append(Phase(name, "pass", max(seconds for seconds, _ in done), done[0][1]))
+    return tuple(phases), blame
+
+
+def find_blame(
+    states: Sequence[RankState],
+    ends: Mapping[int, int],
+    late: str | None,
+    group_timeout: float,
+) -> Blame:
+    """Find the rank that is the cause; ranks that failed while waiting for it are not.
+
+    In this order: a rank that failed on its own, one that was killed, one that
+    ended with an error, one that is behind the others, the first one whose
+    waiting failed.
+    """
+    failures = sorted(
+        (state for state in states if state.failure is not None),
+        key=lambda state: state.failed_at or 0.0,
+    )
+    own = [state for state in failures if not state.is_waiting]
+    if own:
+        return Blame(own[0].rank, own[0].failure or "")
+    has_timed_out = late is not None or any(
+        (state.failed_at or 0.0) - (state.since or 0.0) >= TIMED_OUT * group_timeout
+        for state in failures
+    )
+    silent = [state for state in states if state.failure is None and not state.is_done]
+    for state in silent:
+        text = _death(state, ends.get(state.rank, 0), has_timed_out=has_timed_out)
+        if text is not None:
+            return Blame(state.rank, f"{text} {_place(state)}")
+    behind = _behind(states, silent)
+    if behind is not None:
+        return Blame(behind.rank, f"{_silence(behind, ends, late, has_timed_out)} {_place(behind)}")
+    if failures:
+        return Blame(failures[0].rank, f"{failures[0].failure} {_place(failures[0])}")
+    places = "; ".join(f"rank {state.rank} {_place(state)}" for state in states)
+    return Blame(None, f"{late or 'the ranks ended without an error'}: {places}")
+
+
+def _death(state: RankState, code: int, *, has_timed_out: bool) -> str | None:
+    if code > 0:
+        return f"ended with exit code {code}"
+    if code == 0 or -code == signal.SIGTERM:  # the agent's way to end the others
+        return None
+    if -code == signal.SIGKILL and has_timed_out:  # the agent's way, when SIGTERM does nothing
+        return None
+    if -code == signal.SIGABRT and state.is_waiting:  # NCCL's way to give up waiting
+        return None
+    hint = " (out of memory?)" if -code == signal.SIGKILL else ""
+    return f"was killed by {signal.Signals(-code).name}{hint}"
+
+
+def _behind(states: Sequence[RankState], silent: Sequence[RankState]) -> RankState | None:
+    if not silent:
+        return None
+    last = min(silent, key=lambda state: state.position)
+    return last if any(state.position > last.position for state in states) else None
+
+
+def _silence(
+    state: RankState, ends: Mapping[int, int], late: str | None, has_timed_out: bool
+) -> str:
+    if late is not None or (has_timed_out and state.rank in ends):
+        return "hangs" if late is None else f"hangs ({late})"
+    if has_timed_out:
+        return "exited early or hangs"
+    return "exited early, without an error,"
+
+
+def _place(state: RankState) -> str:
+    if state.phase is None:
+        return "before its first phase"
+    if state.last is None:
+        return f"in {state.phase}"
+    return f"in {state.phase}, {'waiting for' if state.is_waiting else 'after'} {state.last}"
+
+
+def _sentence(blame: Blame) -> str:
+    return blame.reason if blame.rank is None else f"rank {blame.rank}: {blame.reason}"
