@@ -1,5 +1,7 @@
-"""The command line of strata: parses, calls, reports."""
+"""The command line of strata, as Invoke finds it; the tasks are in strata/cli."""
 
-from strata.cli import namespace
+from pathlib import Path
 
-ns = namespace
+from strata.cli import make_namespace
+
+ns = make_namespace(Path(__file__).parent)

@@ -70,6 +70,16 @@ def architecture() -> str:
     return run(argv, error=HostError, where="dpkg", fix=NOT_DEBIAN, quiet=True).strip()
 
 
+def proxies() -> dict[str, str]:
+    """Return apt's own proxies as the environment variables that other programs read."""
+    options = {"Acquire::http::Proxy": "http_proxy", "Acquire::https::Proxy": "https_proxy"}
+    argv = ["apt-config", "dump", "--no-empty", "--format", "%f|%v%n", *options]
+    listing = run(argv, error=HostError, where="apt-config", fix=NOT_DEBIAN, quiet=True)
+    pairs = (line.split("|", 1) for line in listing.splitlines())
+    # "DIRECT" is apt's word for none at all.
+    return {options[name]: url for name, url in pairs if name in options and url != "DIRECT"}
+
+
 def superuser() -> tuple[str, ...] | None:
     """Return what to put before a command so that root runs it; None if we may not.
 

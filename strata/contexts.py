@@ -9,12 +9,13 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from strata.bake import Contexts
-from strata.embedded.base import make_base
+from strata.embedded.base import Bootstrap, make_base
 from strata.embedded.channel import make_channel, verify_channel
 from strata.embedded.wheels import fetch_wheels
-from strata.errors import LockError, Problem
+from strata.errors import LockError
 from strata.lock import slice_document
 from strata.model import BootstrapBase
+from strata.plan import INBUILD
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 BASE_DOCKERFILE = "FROM scratch\nADD base.tar /\n"
 SUBDIR = "linux-64"
+SHOWN = 5  # packages that an error names
 
 
 def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> Contexts:
@@ -39,7 +41,7 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
     base.mkdir(parents=True)
     steps = [step for step in plan.steps if step.name in build]
     if isinstance(plan.variant.base, BootstrapBase) and any(step.parent is None for step in steps):
-        tarball = make_base(workspace, plan.variant.base, plan.variant.epoch)
+        tarball = make_base(workspace, Bootstrap(suite=plan.variant.base.suite, include=plan.variant.base.include), plan.variant.epoch)
         _link(tarball, base / "base.tar")
         (base / "Dockerfile").write_text(BASE_DOCKERFILE)
     with_packages = [step for step in steps if step.layer.category]
@@ -52,7 +54,7 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
         for step in with_packages:
             _lay_environment(folder / step.name, channel, step)
     return Contexts(
-        tools=workspace.root / "strata" / "inbuild",
+        tools=INBUILD,
         rattler=rattler,
         base=base,
         steps={step.name: folder / step.name for step in with_packages},
@@ -61,7 +63,7 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
 
 def _rattler(workspace: Workspace) -> Path:
     """Return the unpacked wheel of py-rattler that runs inside the build."""
-    requirements = workspace.root / "requirements" / "inbuild.txt"
+    requirements = INBUILD / "requirements.txt"
     (wheel,) = fetch_wheels(workspace, requirements).values()
     name = hashlib.sha256(wheel.name.encode() + requirements.read_bytes()).hexdigest()[:16]
     unpacked = workspace.cache / "rattler" / name
@@ -78,15 +80,11 @@ def _verify(plan: Plan, channel: Path, steps: Collection[Step]) -> None:
     packages = [package for step in steps for package in step.packages]
     damaged = verify_channel(channel, {p.filename: p.sha256 for p in packages})
     if damaged:
-        raise LockError(
-            *(
-                Problem(
-                    where=f"{plan.variant.lock.parent.name}/{plan.variant.lock.name}",
-                    what=f"{name} in the channel is not the package that the lock names",
-                    fix=f"./inv lock --variant {plan.variant.name}, and review what it changes",
-                )
-                for name in damaged
-            )
+        names = ", ".join(damaged[:SHOWN]) + (" …" if len(damaged) > SHOWN else "")
+        raise LockError.at(
+            f"locks/{plan.variant.name}/{plan.variant.lock.name}",
+            f"{len(damaged)} packages in the channel are not the ones that it names: {names}",
+            f"./inv lock --variant {plan.variant.name}, and review what it changes",
         )
 
 

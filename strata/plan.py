@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strata.digest import folder_digests, inputs_digest, text_digest
@@ -17,7 +18,6 @@ from strata.model import BootstrapBase
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from strata.lock import Lock, LockedPackage
     from strata.model import Image, Layer, Project, Variant
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # Raise this when the bake file changes in a way that changes images.
 FORMAT = "1"
 NAMESPACE = "strata"
+INBUILD = Path(__file__).parent / "inbuild"
 PLATFORMS = {"linux/amd64": "linux-64", "linux/arm64": "linux-aarch64"}
 
 
@@ -102,7 +103,7 @@ def make_plan(project: Project, variant: Variant, images: Sequence[Image], lock:
     """Lay the images' layers into a tree in which shared prefixes stand once."""
     steps: dict[tuple[str, ...], Step] = {}
     planned = []
-    tools = folder_digests(project.root / "strata" / "inbuild", "strata/inbuild")
+    tools = folder_digests(INBUILD, "strata/inbuild")
     for image in images:
         parent: Step | None = None
         path: tuple[str, ...] = ()

@@ -38,6 +38,10 @@ class Store:
         repository, _, tag = alias.rpartition(":")
         self.sdk.api.tag(ref, repository, tag)
 
+    def layer_count(self, digest: str) -> int:
+        """Return how many layers an image has."""
+        return len(self.sdk.api.inspect_image(digest)["RootFS"]["Layers"])
+
     def layers(self, digests: Collection[str]) -> dict[str, tuple[LayerBlob, ...]]:
         """Return the layers, lowest first, of the images with these digests.
 

@@ -1,10 +1,22 @@
-"""The tasks, as Invoke finds them: each parses its arguments, calls, and reports."""
+"""The tasks: each parses its arguments, calls, and reports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from invoke import Collection
 
 from strata.cli import make, prove, show, upkeep
 
-namespace = Collection.from_module(make)
-for module in (show, prove, upkeep):
-    for task in Collection.from_module(module).tasks.values():
-        namespace.add_task(task)
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_namespace(root: Path) -> Collection:
+    """Return the tasks of the project at `root`."""
+    namespace = Collection()
+    for module in (show, make, prove, upkeep):
+        for task in Collection.from_module(module).tasks.values():
+            namespace.add_task(task)
+    namespace.configure({"strata": {"root": str(root)}})
+    return namespace

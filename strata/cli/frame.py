@@ -1,4 +1,4 @@
-"""What every task shares: where the project is, how errors end, options that repeat."""
+"""What every task shares: where the project is, how failures end."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from strata.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-INTERRUPTED = 130
-IMAGES = "an image; may repeat; without it, all"
-VARIANT = "a set of pins in locks/"
+INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+IMAGES = "an image; may repeat; without it, all images"
+VARIANT = "a set of pins: a folder of locks/"
+DRY_RUN = "say what would be done, and do nothing"
 
 
-def workspace() -> Workspace:
-    """Return the workspace of the project whose tasks are running."""
-    return Workspace.of(Path(__file__).parents[2])
+def workspace_of(context: Any) -> Workspace:
+    """Return the workspace of the project whose tasks.py is running."""
+    return Workspace.of(Path(context.config.strata.root))
 
 
-def strata_task(
-    body: Callable[..., None] | None = None, **options: Any  # noqa: ANN401 - Invoke's options
-) -> Any:  # noqa: ANN401 - Invoke has no types
+def strata_task(**options: Any) -> Callable[[Callable[..., None]], Any]:
     """Make an Invoke task whose failures print their fix and end with their exit code."""
-    if body is None:
-        return functools.partial(strata_task, **options)
 
-    @functools.wraps(body)
-    def framed(*args: Any, **kwargs: Any) -> None:  # noqa: ANN401 - as the task has them
-        try:
-            body(*args, **kwargs)
-        except StrataError as error:
-            print(error, file=sys.stderr)
-            sys.exit(error.exit_code)
-        except KeyboardInterrupt:
-            print("interrupted: what was built before stays usable", file=sys.stderr)
-            sys.exit(INTERRUPTED)
+    def decorate(body: Callable[..., None]) -> Any:
+        @functools.wraps(body)
+        def framed(*args: Any, **kwargs: Any) -> None:
+            try:
+                body(*args, **kwargs)
+            except StrataError as error:
+                print(error, file=sys.stderr)
+                sys.exit(error.exit_code)
+            except KeyboardInterrupt:
+                print("interrupted; what was built before stays usable", file=sys.stderr)
+                sys.exit(INTERRUPTED)
 
-    return task(framed, **options)
+        return task(framed, **options)
+
+    return decorate

@@ -91,7 +91,7 @@ def make_base(workspace: Workspace, bootstrap: Bootstrap, epoch: int) -> Path:
             error=BuildError,
             where=WHERE,
             fix="read the log; if the mirror was at fault, run this again",
-            env={"SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC", "LC_ALL": "C.UTF-8"},
+            env={"SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC", "LC_ALL": "C.UTF-8"} | apt.proxies(),
             log=log,
         )
         seconds = time.monotonic() - began
@@ -164,7 +164,7 @@ def _sources(wanted: str, suite: str, targets: tuple[apt.IndexTarget, ...]) -> t
                 WHERE,
                 f"the mirror {url.scheme}://***@{url.hostname}{url.path} has a user or password in"
                 " its address, which would stay in every image",
-                "put them into /etc/apt/auth.conf.d, see apt_auth.conf(5)",
+                "name a mirror, or a proxy (Acquire::http::Proxy), that asks for neither",
             )
         kept = components.setdefault((target.uri.rstrip("/"), name), [])
         if target.component not in kept:
@@ -187,7 +187,10 @@ def own_codename() -> str:
 
 
 def base_key(bootstrap: Bootstrap, epoch: int, sources: Iterable[Source], architecture: str) -> str:
-    """Return the name by which a base is kept: the hash of all that decides it but the mirror's state."""
+    """Return the name by which a base is kept: the hash of what we know to decide it.
+
+    The mirror's state is not in it: `clean` makes way for a newer base.
+    """
     parts = [RECIPE, asdict(bootstrap), epoch, [str(source) for source in sources], architecture]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING
 from strata.embedded.child import call_child
 from strata.embedded.convert import CONVERTER_VERSION, SUBDIR, read_metadata
 from strata.embedded.interpreter import PROJECT as INTERPRETER
+from strata.embedded.pins import PIN_AGAIN, Pin, read_pins
 from strata.embedded.requires import asked_extras, unmet
-from strata.embedded.wheels import PIN_AGAIN, Pin, fetch_wheels, read_pins, sha256_of
+from strata.embedded.wheels import fetch_wheels, sha256_of
 from strata.errors import BuildError, DefinitionError, LockError, Problem
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def make_channel(workspace: Workspace, variant_dir: Path, epoch: int) -> Path:
             projects = [name for name, file in manifest.files.items() if file in damaged]
             if not projects and _repodata_of(channel) == manifest.repodata:
                 return channel
+        for left in channels.glob(".new-*"):  # by a process that was killed: we are alone
+            shutil.rmtree(left)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=channels) as scratch:
             made = Path(scratch, "channel", SUBDIR)
             made.mkdir(parents=True)
@@ -119,8 +122,8 @@ def read_names(file: Path) -> dict[str, str]:
     except tomllib.TOMLDecodeError as broken:
         raise DefinitionError.at(str(file), str(broken), fix) from None
     names = content.get("names", {})
-    if set(content) > {"names"} or not isinstance(names, dict):
-        raise DefinitionError.at(str(file), "holds more than one table [names]", fix)
+    if set(content) - {"names"} or not isinstance(names, dict):
+        raise DefinitionError.at(str(file), "holds something else than one table [names]", fix)
     wrong = [name for name, other in names.items() if not isinstance(other, str) or not other]
     if wrong:
         raise DefinitionError.at(str(file), f"{', '.join(wrong)}: not a name", fix)
@@ -137,10 +140,10 @@ def shares(costs: Mapping[str, int], number: int) -> list[list[str]]:
     return [share for _, share in loads if share]
 
 
-def _refuse_incomplete(
-    pins: Sequence[Pin], wheels: Mapping[str, Path], requirements: Path
-) -> None:
-    requires = {name: read_metadata(wheel).get("requires_dist", []) for name, wheel in wheels.items()}
+def _refuse_incomplete(pins: Sequence[Pin], wheels: Mapping[str, Path], requirements: Path) -> None:
+    requires = {
+        name: read_metadata(wheel).get("requires_dist", []) for name, wheel in wheels.items()
+    }
     pinned = {pin.project: pin.extras for pin in pins}
     asked = asked_extras(requires, pinned)
     versions = {pin.project: pin.version for pin in pins}

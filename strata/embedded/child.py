@@ -63,10 +63,16 @@ def convert_all(job: dict[str, Any]) -> dict[str, str]:
 
 
 def index(job: dict[str, Any]) -> None:
-    """Write the repodata of the channel that a job names."""
+    """Write the repodata of the channel that a job names, the same whenever it is written."""
     from rattler.index import index_fs  # noqa: PLC0415 - not loaded where it is not used
 
-    asyncio.run(index_fs(job["channel"], force=True, write_zst=False, write_shards=False))
+    channel = Path(job["channel"])
+    asyncio.run(index_fs(channel, force=True, write_zst=False, write_shards=False))
+    for repodata in channel.glob("*/repodata.json"):
+        content = json.loads(repodata.read_text())
+        for record in content["packages.conda"].values():
+            record.pop("indexed_timestamp", None)  # the clock's time
+        repodata.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
 def _main() -> int:

@@ -43,9 +43,8 @@ SCHEMES = {
     "headers": "include/site/python3.11",
 }
 
-# What zstd costs and saves: docs/decisions/0004-embedded-channel.md.
-HUGE_WHEEL = 64 * 2**20
-HUGE_LEVEL, LEVEL = 1, 6
+# Measured with levels 1 to 9: docs/decisions/0004-embedded-channel.md.
+ZSTD_LEVEL = 3
 
 # The kernel gives the whole path to sh, which hands the script to the python beside it: at any
 # prefix, through symbolic links, with spaces.  Python reads these two lines as a string.
@@ -116,7 +115,6 @@ def convert_wheel(
             build=conda_build(str(version)),
             depends=depends,
             epoch=epoch,
-            level=HUGE_LEVEL if wheel.stat().st_size > HUGE_WHEEL else LEVEL,
             summary=metadata.get("summary"),
             license=metadata.get("license_expression"),
         )
@@ -146,13 +144,12 @@ def assemble(
     build: str,
     depends: list[str],
     epoch: int,
-    level: int,
     **about: str | None,
 ) -> Path:
     """Pack a folder as a conda package and move it into `out_dir` when it is whole.
 
-    `level` is zstd's; the number of its threads is fixed because it can change
-    the bytes.
+    `about` may hold a summary and a licence (SPDX), `epoch` is in seconds.
+    Raises `BuildError` when rattler-build refuses the name or the version.
     """
     from rattler_build import RattlerBuildError, assemble_package  # noqa: PLC0415 - see above
 
@@ -165,8 +162,8 @@ def assemble(
             stage.parent / "made",
             files_dir=stage,
             depends=depends,
-            compression_level=level,
-            compression_threads=2,
+            compression_level=ZSTD_LEVEL,
+            compression_threads=2,  # fixed, so that it can't follow this machine's cores
             timestamp=datetime.fromtimestamp(epoch, UTC),
             detect_prefix=False,
             **about,

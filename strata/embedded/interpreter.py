@@ -8,12 +8,15 @@ import json
 import tarfile
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import zstandard
 
 from strata.embedded.convert import SUBDIR
 from strata.embedded.requires import PYTHON_VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROJECT = "python"
 STEM = f"{PROJECT}-{PYTHON_VERSION}-py311_0"
@@ -25,9 +28,7 @@ LINKS = {
 }
 FILES = {
     "pyvenv.cfg": (
-        "home = /usr/bin\n"
-        "include-system-site-packages = false\n"
-        f"version = {PYTHON_VERSION}\n"
+        f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {PYTHON_VERSION}\n"
     ),
 }
 
@@ -103,7 +104,8 @@ def _tar(members: list[_Member], epoch: int) -> bytes:
             entry = tarfile.TarInfo(member.path)
             entry.mtime = epoch
             if member.is_link:
-                entry.type, entry.linkname, entry.mode = tarfile.SYMTYPE, member.content.decode(), 0o777
+                entry.type, entry.mode = tarfile.SYMTYPE, 0o777
+                entry.linkname = member.content.decode()
                 archive.addfile(entry)
             else:
                 entry.size = len(member.content)

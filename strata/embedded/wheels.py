@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import Version
 
+from strata.embedded.pins import Pin, read_pins
 from strata.embedded.requires import GLIBC_MINOR, asked_extras, unmet
 from strata.errors import BuildError, LockError, Problem, StrataError
 from strata.run import run
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
     from strata.workspace import Workspace
 
-PIN_AGAIN = "./inv pin --variant embedded pins the wheels again"
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 DOWNLOAD_TIMEOUT = 3600.0
 
@@ -50,46 +47,6 @@ HEADER = """\
 # with the package indexes of this machine's pip configuration.  Extras are those that
 # somebody in the set asks for.  Don't edit by hand.
 """
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pin:
-    """One wheel: normalised project name, version, extras asked for, sha256 of the file."""
-
-    project: str
-    version: str
-    extras: frozenset[str]
-    sha256: str
-
-    def __str__(self) -> str:
-        """Render as a requirement that pip reads."""
-        extras = f"[{','.join(sorted(self.extras))}]" if self.extras else ""
-        return f"{self.project}{extras}=={self.version} \\\n    --hash=sha256:{self.sha256}\n"
-
-
-def read_pins(requirements: Path) -> tuple[Pin, ...]:
-    """Read a file of hash-pinned requirements, one sha256 for each project.
-
-    Raises `LockError` with every line that is not such a requirement.
-    """
-    try:
-        text = requirements.read_text()
-    except OSError as unreadable:
-        raise LockError.at(str(requirements), unreadable.strerror or "", PIN_AGAIN) from None
-    pins: dict[str, Pin] = {}
-    problems = []
-    for number, line in _logical_lines(text):
-        pin = _parse_pin(line)
-        if isinstance(pin, Pin) and pin.project not in pins:
-            pins[pin.project] = pin
-        else:
-            what = f"{pin.project} is pinned twice" if isinstance(pin, Pin) else pin
-            problems.append(Problem(where=f"{requirements}:{number}", what=what, fix=PIN_AGAIN))
-    if not pins and not problems:
-        problems.append(Problem(where=str(requirements), what="pins nothing", fix=PIN_AGAIN))
-    if problems:
-        raise LockError(*problems)
-    return tuple(pins.values())
 
 
 def fetch_wheels(workspace: Workspace, requirements: Path) -> dict[str, Path]:
@@ -138,7 +95,9 @@ def pins_of_report(report: dict[str, Any], where: str) -> tuple[Pin, ...]:
     Raises `LockError` when the set is not complete on the target or when an
     index gave no sha256.
     """
-    items = {canonicalize_name(item["metadata"]["name"]): item for item in report["install"]}
+    items: dict[str, Any] = {
+        canonicalize_name(item["metadata"]["name"]): item for item in report["install"]
+    }
     versions = {name: item["metadata"]["version"] for name, item in items.items()}
     requires = {n: item["metadata"].get("requires_dist", []) for n, item in items.items()}
     extras = asked_extras(requires, {n: i.get("requested_extras", ()) for n, i in items.items()})
@@ -166,41 +125,6 @@ def sha256_of(file: Path) -> str:
     """Return the sha256 of a file's content in hexadecimal."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _logical_lines(text: str) -> Iterable[tuple[int, str]]:
-    """Yield requirement lines with the number of their first line, `\\` joined, comments off."""
-    joined, first = "", 0
-    for number, line in enumerate(text.splitlines(), 1):
-        bare = re.sub(r"(^|\s)#.*$", "", line).strip()
-        first = first if joined else number
-        joined += bare.removesuffix("\\")
-        if joined and not bare.endswith("\\"):
-            yield first, joined
-            joined = ""
-    if joined:
-        yield first, joined
-
-
-def _parse_pin(line: str) -> Pin | str:
-    """Return the pin on a logical line, or what is wrong with it."""
-    spec, *options = line.split(" --hash=")
-    hashes = [option.strip() for option in options]
-    if len(hashes) != 1 or not re.fullmatch(r"sha256:[0-9a-f]{64}", hashes[0]):
-        return f"{spec.strip()!r} needs exactly one --hash=sha256:…, of the wheel that is used"
-    try:
-        requirement = Requirement(spec)
-    except InvalidRequirement as invalid:
-        return f"{spec.strip()!r} is not a requirement: {str(invalid).splitlines()[0]}"
-    exact = [s.version for s in requirement.specifier if s.operator == "=="]
-    if len(requirement.specifier) != 1 or not exact or requirement.marker or "*" in exact[0]:
-        return f"{spec.strip()!r} is not pinned to one version (name==version)"
-    return Pin(
-        project=canonicalize_name(requirement.name),
-        version=exact[0],
-        extras=frozenset(canonicalize_name(extra) for extra in requirement.extras),
-        sha256=hashes[0].removeprefix("sha256:"),
-    )
 
 
 def _find(folder: Path, pins: Iterable[Pin]) -> dict[str, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 PROGRAMS = frozenset({"dockerd", "containerd", "containerd-shim-runc-v2", "docker-proxy", "runc"})
+TASKS = "containerd/io.containerd.runtime.v2.task"
+LONG_ID = re.compile(r"[0-9a-z]{20,}")
+CONTROL_GROUPS = "/sys/fs/cgroup"
 SHIM_SOCKET = re.compile(r"unix://(/run/containerd/s/[0-9a-f]{64})")
 MOUNT_POINT = 4
 ROOT = "/"
@@ -82,13 +86,35 @@ def end_processes(run_folder: Path, data_folder: Path) -> None:
         end((pid for pid, name in found.items() if program in ("", name)), patience=patience)
 
 
-def remove_shim_sockets(run_folder: Path) -> None:
-    """Remove the sockets that killed shims left in containerd's common folder."""
-    tasks = run_folder / "containerd/io.containerd.runtime.v2.task"
-    for name in ("address", "bootstrap.json"):
-        for file in tasks.glob(f"*/*/{name}"):
-            for path in SHIM_SOCKET.findall(file.read_text()):
+def remove_shared_traces(run_folder: Path) -> None:
+    """Remove what killed containers left in folders that all engines share.
+
+    These are the sockets of their shims and their control groups; containerd
+    keeps a folder, named by its id, for each that it did not see end.
+    """
+    tasks = tuple((run_folder / TASKS).glob("*/*"))
+    for task in tasks:
+        for file in (task / "address", task / "bootstrap.json"):
+            text = file.read_text() if file.exists() else ""
+            for path in SHIM_SOCKET.findall(text):
                 Path(path).unlink(missing_ok=True)
+    ids = tuple(task.name for task in tasks if LONG_ID.fullmatch(task.name))
+    folders = (Path(folder) for folder, _, _ in os.walk(CONTROL_GROUPS, topdown=False))
+    for folder in groups_of(ids, folders):
+        try:
+            folder.rmdir()
+        except OSError as error:
+            fix = f"see which processes are in it: cat {folder}/cgroup.procs"
+            raise HostError.at(str(folder), f"it can't be removed: {error}", fix) from None
+
+
+def groups_of(ids: tuple[str, ...], folders: Iterable[Path]) -> list[Path]:
+    """Return the control groups of these containers, and those inside them, in their order.
+
+    A group is named by the id, or by docker-ID.scope where systemd keeps it.
+    """
+    names = {name for container in ids for name in (container, f"docker-{container}.scope")}
+    return [folder for folder in folders if not names.isdisjoint(folder.parts)]
 
 
 def unmount(folders: tuple[Path, ...]) -> None:

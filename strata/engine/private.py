@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from strata.engine.connect import UNIX, Engine, knock
 from strata.engine.daemon import is_running, read_pid, say, start_detached, wait_until
 from strata.engine.install import install_private_programs
-from strata.engine.leftovers import end_processes, remove_shim_sockets, unmount
+from strata.engine.leftovers import end_processes, remove_shared_traces, unmount
 from strata.engine.network import ROUTES, free_pool, make_network, remove_network, used_networks
 from strata.errors import HostError
 
@@ -201,7 +201,7 @@ def _clear(place: Place) -> None:
     unmount((place.run, place.data))
     if place.run.exists():
         remove_network(place.name, place.name)
-        remove_shim_sockets(place.run)
+        remove_shared_traces(place.run)
         shutil.rmtree(place.run)
 
 

@@ -20,6 +20,7 @@ with 1.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import os
@@ -36,6 +37,7 @@ def main() -> int:
     packages = json.load(sys.stdin)
     gc.disable()  # a collection would only copy the parent's pages
     outcomes = os.memfd_create("outcomes")
+    fcntl.fcntl(outcomes, fcntl.F_SETFL, os.O_APPEND)  # else children overwrite each other
     running = 0
     failed = False
     for paths in packages:
@@ -61,7 +63,7 @@ def _child(paths: list[str], outcomes: int) -> None:
         for path in paths:
             os.write(outcomes, json.dumps([path, _compile(path)]).encode() + b"\n")
         code = 0
-    except Exception as failure:  # told, and the whole program fails
+    except Exception as failure:  # noqa: BLE001 - told, and the whole program fails
         os.write(2, f"{path}: {failure!r}\n".encode())
     finally:
         os._exit(code)

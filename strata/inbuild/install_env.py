@@ -26,13 +26,10 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 import sys
-import time
 import traceback
 from pathlib import Path
-
-import env_records
-from env_records import InstallError
 
 SCHEMA = "strata.slice/1"
 HISTORY = "conda-meta/history"
@@ -44,6 +41,15 @@ if TYPE_CHECKING:
     Snapshot = dict[str, tuple[int, ...]]
 
 
+class InstallError(Exception):
+    """The installation can't go on: exit code, reason, way out."""
+
+    def __init__(self, exit_code: int, what: str, fix: str) -> None:
+        """Keep the exit code; the text is the two lines that people see."""
+        super().__init__(f"error: {what}\n  fix: {fix}")
+        self.exit_code = exit_code
+
+
 def main(argv: list[str]) -> int:
     """Run the program and return its exit code."""
     options = _parser().parse_args(argv)
@@ -51,7 +57,7 @@ def main(argv: list[str]) -> int:
     try:
         install(options.slice, options.packages, options.prefix, options.cache, options.epoch)
     except InstallError as failure:
-        print(f"error: {failure}", file=sys.stderr)
+        print(failure, file=sys.stderr)
         return failure.exit_code
     return 0
 
@@ -65,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--epoch",
         type=int,
-        default=int(os.environ.get("SOURCE_DATE_EPOCH", "0")),
+        default=os.environ.get("SOURCE_DATE_EPOCH", "0"),
         help="time to write into the history, seconds since 1970 (SOURCE_DATE_EPOCH)",
     )
     return parser
@@ -73,49 +79,31 @@ def _parser() -> argparse.ArgumentParser:
 
 def install(slice_path: Path, packages: Path, prefix: Path, cache: Path, epoch: int) -> None:
     """Verify, install, compile, normalise; raise `InstallError` where that fails."""
-    clock = _Clock()
     entries = read_slice(slice_path)
     archives = verify(entries, packages)
-    clock.lap(f"verified {len(entries)} packages")
+    say(f"verified {len(entries)} packages")
     if cache.exists() and any(cache.iterdir()):
         raise InstallError(
             2, f"{cache}: is not empty, and would be removed at the end", "name a new folder"
         )
     before = snapshot(prefix)
-    known = env_records.read(prefix)
-    for entry in entries:
-        if entry["name"] in known:
-            raise InstallError(
-                BAD_SLICE,
-                f"{slice_path}: {entry['name']} is in {prefix} already",
-                "a lower layer has it: the slice is not one of this image",
-            )
     try:
-        link(archives, known, prefix, cache)
+        link(archives, prefix, cache)
     finally:
         shutil.rmtree(cache, ignore_errors=True)
     if "CACHEDIR.TAG" not in before:  # rattler's mark; an environment is no cache
         (prefix / "CACHEDIR.TAG").unlink(missing_ok=True)
+    refuse_clashes(prefix)
     refuse_changes(prefix, before)
-    clock.lap(f"installed {len(entries)} packages")
-    report_scripts(prefix, before)
-    names = {entry["name"] for entry in entries}
-    compiled = env_records.compile_modules(prefix, names, jobs=len(os.sched_getaffinity(0)))
-    clock.lap(f"compiled {len(compiled)} modules")
-    env_records.normalise(prefix, entries, compiled)
-    env_records.append_history(prefix, entries, epoch)
+    say(f"installed {len(entries)} packages")
+    finish(slice_path, prefix, epoch)
     refuse_changes(prefix, before)
-    clock.lap("normalised the records")
+    say("done")
 
 
-class _Clock:
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def lap(self, what: str) -> None:
-        now = time.monotonic()
-        print(f"install_env: {what} in {now - self._last:.1f} s", flush=True)
-        self._last = now
+def say(what: str) -> None:
+    """Print a line of progress."""
+    print(f"install_env: {what}", flush=True)
 
 
 def read_slice(path: Path) -> list[dict[str, str]]:
@@ -164,10 +152,10 @@ def sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def link(archives: dict[str, Path], known: dict[str, Path], prefix: Path, cache: Path) -> None:
+def link(archives: dict[str, Path], prefix: Path, cache: Path) -> None:
     """Let rattler unpack the packages and link them into the prefix."""
     try:
-        import rattler
+        import rattler  # noqa: PLC0415 - what goes before needs no rattler, and is tested without
     except ImportError as failure:
         raise InstallError(
             FAILED, f"py-rattler can't be imported: {failure}", "put it on PYTHONPATH"
@@ -175,11 +163,12 @@ def link(archives: dict[str, Path], known: dict[str, Path], prefix: Path, cache:
 
     async def work() -> None:
         # A record made from the archive has a file:// URL: nothing asks a network.
-        records: list[Any] = [rattler.PrefixRecord.from_path(path) for path in known.values()]
-        for archive in archives.values():
-            records.append(await rattler.RepoDataRecord.from_package_archive(archive.resolve()))
+        records: list[Any] = [
+            await rattler.RepoDataRecord.from_package_archive(archive.resolve())
+            for archive in archives.values()
+        ]
         await rattler.install(
-            records,
+            installed + records,
             prefix,
             cache_dir=cache,
             execute_link_scripts=False,
@@ -187,9 +176,30 @@ def link(archives: dict[str, Path], known: dict[str, Path], prefix: Path, cache:
         )
 
     try:
-        asyncio.run(work())
-    except Exception as failure:  # rattler's errors have no base class of their own
+        installed: list[Any] = [
+            rattler.PrefixRecord.from_path(path)
+            for path in sorted((prefix / "conda-meta").glob("*.json"))
+        ]
+        twice = archives.keys() & {record.name.normalized for record in installed}
+        if not twice:
+            asyncio.run(work())
+    except Exception as failure:
         raise InstallError(FAILED, f"{prefix}: {failure}", "see the reason above") from failure
+    if twice:
+        raise InstallError(
+            BAD_SLICE,
+            f"{prefix} has {', '.join(sorted(twice))} already",
+            "a lower layer has them: the slice is not one of this image",
+        )
+
+
+def finish(slice_path: Path, prefix: Path, epoch: int) -> None:
+    """Compile the modules and normalise the records, in a program without rattler."""
+    program = Path(__file__).with_name("finish_env.py")
+    argv = [sys.executable, "-B", str(program), str(slice_path), str(prefix), str(epoch)]
+    code = subprocess.run(argv, check=False).returncode
+    if code != 0:
+        raise InstallError(FAILED, f"{program.name} ended with {code}", "see its message above")
 
 
 def snapshot(prefix: Path) -> Snapshot:
@@ -199,38 +209,39 @@ def snapshot(prefix: Path) -> Snapshot:
         for name in names:
             path = os.path.join(folder, name)  # noqa: PTH118 - a Path per file costs seconds
             stat = os.lstat(path)
-            found[os.path.relpath(path, prefix)] = (
-                stat.st_ino,
-                stat.st_mode,
-                stat.st_size,
-                stat.st_mtime_ns,
-                stat.st_ctime_ns,
-            )
+            times = (stat.st_mtime_ns, stat.st_ctime_ns)
+            found[os.path.relpath(path, prefix)] = (stat.st_ino, stat.st_mode, stat.st_size, *times)
     return found
+
+
+def refuse_clashes(prefix: Path) -> None:
+    """Fail where rattler put a file aside because another package has one of that name."""
+    aside = prefix / "__clobbers__"
+    files = [path.relative_to(aside) for path in sorted(aside.rglob("*")) if not path.is_dir()]
+    if files:
+        first = ", ".join(
+            f"{path.relative_to(path.parts[0])} ({path.parts[0]})" for path in files[:5]
+        )
+        raise InstallError(
+            FAILED,
+            f"{prefix}: {len(files)} files are in two packages: {first}",
+            "leave one of the packages out: what an image gets must not depend on their order",
+        )
 
 
 def refuse_changes(prefix: Path, before: Snapshot) -> None:
     """Fail where a file that was there before has changed or is gone."""
     now = snapshot(prefix)
     changed = [
-        path
-        for path, state in sorted(before.items())
-        if path != HISTORY and now.get(path) != state
+        path for path, state in sorted(before.items()) if path != HISTORY and now.get(path) != state
     ]
     if changed:
-        more = f" and {len(changed) - 5} more" if len(changed) > 5 else ""  # noqa: PLR2004
+        first = ", ".join(changed[:5])
         raise InstallError(
             FAILED,
-            f"{prefix}: files of lower layers changed: {', '.join(changed[:5])}{more}",
-            "two packages of the lock bring the same file: leave one of them out",
+            f"{prefix}: {len(changed)} files of lower layers changed: {first}",
+            "a layer only adds files: find out which package does this, and leave it out",
         )
-
-
-def report_scripts(prefix: Path, before: Snapshot) -> None:
-    """Name the packages whose post-link scripts did not run."""
-    for script in sorted((prefix / "bin").glob(".*-post-link.sh")):
-        if str(script.relative_to(prefix)) not in before:
-            print(f"install_env: not run: {script}", flush=True)
 
 
 if __name__ == "__main__":
@@ -238,8 +249,8 @@ if __name__ == "__main__":
     try:
         code = main(sys.argv[1:])
     except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else 2
-    except BaseException:  # told in full; the line below must be reached
+        code = int(end.code or 0)  # argparse ends with numbers only
+    except BaseException:  # noqa: BLE001 - told in full; os._exit must be reached
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -9,7 +9,7 @@ from strata.errors import LockError, Problem
 from strata.lock.document import closest, shown
 from strata.lock.model import facts_digest, inputs_digest
 from strata.lock.read import read_lock, relock
-from strata.lock.slice import MissingPackageError, closure
+from strata.lock.slice import MissingPackageError, closure, dependencies
 from strata.lock.urls import base_of, is_defaults, is_local, mask, secret_in
 
 if TYPE_CHECKING:
@@ -111,10 +111,11 @@ def _package(lock: Lock, package: LockedPackage, inputs: LockInputs) -> Iterator
 def _layers(lock: Lock, platform: str, inputs: LockInputs) -> Iterator[Problem]:
     """Check that no layer needs what only a higher layer brings."""
     packages = lock.on(platform)
+    depends = dependencies(packages.values())
     rank = {category: height for height, category in enumerate(inputs.categories)}
     for height, environment in enumerate(inputs.environments):
         try:
-            needed = closure(packages, environment.roots)
+            needed = closure(depends, environment.roots)
         except MissingPackageError as missing:
             yield _problem(lock, f"{platform}: {missing}", shown(environment.path))
             continue

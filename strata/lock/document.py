@@ -38,7 +38,7 @@ class Document:
 
     path: Path
     data: Any
-    node: Any
+    node: yaml.Node | None
 
     def where(self, *keys: str | int) -> str:
         """Return `file:line` of the value at `keys`, or of the nearest one around it."""
@@ -64,7 +64,7 @@ class Document:
         return _twice(self.node, shown(self.path))
 
 
-def _twice(node: Any, path: str) -> list[Problem]:
+def _twice(node: yaml.Node | None, path: str) -> list[Problem]:
     problems: list[Problem] = []
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:

@@ -75,7 +75,11 @@ class _Entry:
     """A mapping of the lock, read key by key; what is wrong is kept with its line."""
 
     def __init__(
-        self, document: Document, problems: list[Problem], keys: tuple[str | int, ...], value: object
+        self,
+        document: Document,
+        problems: list[Problem],
+        keys: tuple[str | int, ...],
+        value: object,
     ) -> None:
         self._document = document
         self._problems = problems

@@ -30,12 +30,11 @@ def slice_for(
     depended on.
     """
     packages = lock.on(platform)
+    depends = dependencies(packages.values())
     try:
-        wanted = closure(packages, roots) - closure(packages, below)
+        wanted = closure(depends, roots) - closure(depends, below)
     except MissingPackageError as missing:
-        raise LockError.at(
-            shown(lock.path), f"{platform}: {missing}", relock(lock.path)
-        ) from None
+        raise LockError.at(shown(lock.path), f"{platform}: {missing}", relock(lock.path)) from None
     return tuple(packages[name] for name in sorted(wanted))
 
 
@@ -43,10 +42,16 @@ class MissingPackageError(LookupError):
     """A package is needed that the lock does not hold."""
 
 
-def closure(packages: Mapping[str, LockedPackage], roots: Iterable[str]) -> set[str]:
+def dependencies(packages: Iterable[LockedPackage]) -> dict[str, tuple[str, ...]]:
+    """Return package name -> names of what it depends on, for one platform's packages."""
+    return {package.name: package.dependencies for package in packages}
+
+
+def closure(depends: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[str]:
     """Return the names of `roots` and of all that they depend on.
 
-    Raises `MissingPackageError` for a name that is not among `packages`.
+    `depends` maps each package to what it depends on.  Raises
+    `MissingPackageError` for a name that it lacks.
     """
     found: set[str] = set()
     todo = [(name, "an environment.yml") for name in roots]
@@ -54,13 +59,28 @@ def closure(packages: Mapping[str, LockedPackage], roots: Iterable[str]) -> set[
         name, needed_by = todo.pop()
         if name in found or name.startswith("__"):
             continue
-        if name not in packages:
+        if name not in depends:
             raise MissingPackageError(
-                f"{needed_by} needs {name}, which the lock lacks{closest(name, packages)}"
+                f"{needed_by} needs {name}, which the lock lacks{closest(name, depends)}"
             )
         found.add(name)
-        todo += [(dependency, name) for dependency in packages[name].dependencies]
+        todo += [(dependency, name) for dependency in depends[name]]
     return found
+
+
+def categorise(
+    depends: Mapping[str, Iterable[str]], roots: Iterable[tuple[str, Iterable[str]]]
+) -> dict[str, str]:
+    """Give each package to the lowest layer that needs it: package name -> category.
+
+    `roots` holds (category, what its layer asks for), from the lowest layer to
+    the highest.
+    """
+    given: dict[str, str] = {}
+    for category, names in roots:
+        for name in closure(depends, names):
+            given.setdefault(name, category)
+    return given
 
 
 def slice_document(packages: Iterable[LockedPackage]) -> str:

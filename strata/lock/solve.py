@@ -57,6 +57,8 @@ def solve_lock(
             f'the channel that is made here, "{canonical_url}", is not among the channels',
             f"add - {canonical_url}",
         )
+    if channel_dir is not None:
+        _refuse_empty(channel_dir, inputs.platforms, out)
     before = _packages_before(out)
     out.parent.mkdir(parents=True, exist_ok=True)
     # Beside the lock, so that the last step is one rename on one file system.
@@ -71,8 +73,19 @@ def solve_lock(
             raise DefinitionError(*problems)
         after = _table(read_lock(fresh).packages)
         fresh.chmod(0o644)
-        os.replace(fresh, out)
+        fresh.replace(out)
     return _changes(before, after)
+
+
+def _refuse_empty(channel_dir: Path, platforms: tuple[str, ...], out: Path) -> None:
+    for platform in platforms:
+        files = [channel_dir / name / "repodata.json" for name in (platform, "noarch")]
+        if not any(file.is_file() for file in files):
+            raise LockError.at(
+                str(channel_dir),
+                f"is no channel for {platform}: there is no {files[0]}",
+                f"{relock(out)} makes the channel again",
+            )
 
 
 def _solve(

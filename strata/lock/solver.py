@@ -15,6 +15,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import rattler
+from conda_lock.lockfile import write_conda_lock_file
+from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency, Lockfile, LockMeta
+from conda_lock.models.channel import Channel, normalize_url_with_placeholders
+from rattler.exceptions import GatewayError, InvalidMatchSpecError, SolverError
+
+from strata.lock.slice import categorise
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -43,9 +51,6 @@ def main(request_path: str, outcome_path: str) -> None:
 
 def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, Any]]:
     """Solve all layers of one platform together; return plain entries."""
-    import rattler
-    from rattler.exceptions import GatewayError, SolverError
-
     subdir = platform["subdir"]
     sources: list[Any] = []
     for channel in request["channels"]:
@@ -54,9 +59,11 @@ def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, 
             continue
         # The folder stands for the URL, so that records carry the URL.
         folder = Path(request["channel_dir"])
-        for name in (subdir, "noarch"):
-            if (repodata := folder / name / "repodata.json").is_file():
-                sources.append(rattler.SparseRepoData(rattler.Channel(channel), name, repodata))
+        sources += [
+            rattler.SparseRepoData(rattler.Channel(channel), name, folder / name / "repodata.json")
+            for name in (subdir, "noarch")
+            if (folder / name / "repodata.json").is_file()
+        ]
     try:
         records = asyncio.run(
             rattler.solve(
@@ -76,10 +83,7 @@ def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, 
     return [_entry(record, subdir, request["channels"]) for record in records]
 
 
-def _match_specs(entries: Iterable[dict[str, str]]) -> list[Any]:
-    import rattler
-    from rattler.exceptions import InvalidMatchSpecError
-
+def _match_specs(entries: Iterable[dict[str, str]]) -> list[rattler.MatchSpec]:
     specs = []
     for entry in entries:
         try:
@@ -90,9 +94,7 @@ def _match_specs(entries: Iterable[dict[str, str]]) -> list[Any]:
     return specs
 
 
-def _virtual(entry: dict[str, str]) -> Any:
-    import rattler
-
+def _virtual(entry: dict[str, str]) -> rattler.GenericVirtualPackage:
     version, _, build = entry["version"].partition(" ")
     try:
         return rattler.GenericVirtualPackage(
@@ -100,15 +102,12 @@ def _virtual(entry: dict[str, str]) -> Any:
             rattler.Version(version),
             rattler.BuildString(build or "0"),
         )
-    except Exception as failure:  # rattler has a class per kind of text, all without a base
+    except Exception as failure:  # noqa: BLE001 - rattler has a class per kind, without a base
         what = f'{entry["name"]} "{entry["version"]}" is not VERSION or VERSION BUILD: {failure}'
         raise UnsolvableError(entry["where"], what) from None
 
 
-def _entry(record: Any, subdir: str, channels: list[str]) -> dict[str, Any]:
-    import rattler
-    from conda_lock.models.channel import Channel, normalize_url_with_placeholders
-
+def _entry(record: rattler.RepoDataRecord, subdir: str, channels: list[str]) -> dict[str, Any]:
     if record.md5 is None or record.sha256 is None:
         raise UnsolvableError(record.channel or "channel", f"{record.url} has no md5 and sha256")
     dependencies: dict[str, set[str]] = {}
@@ -130,37 +129,14 @@ def _entry(record: Any, subdir: str, channels: list[str]) -> dict[str, Any]:
     }
 
 
-def categorise(entries: list[dict[str, Any]], categories: list[dict[str, Any]]) -> dict[str, str]:
-    """Give each package of one platform to the lowest layer that needs it.
-
-    `categories` is a list of `{"name": …, "roots": […]}` from the lowest layer
-    to the highest.  Returns package name -> category.
-    """
-    depends = {entry["name"]: entry["dependencies"] for entry in entries}
-    given: dict[str, str] = {}
-    for category in categories:
-        todo = list(category["roots"])
-        while todo:
-            name = todo.pop()
-            if name in depends and name not in given:
-                given[name] = category["name"]
-                todo.extend(depends[name])
-    return given
-
-
 def _write(request: dict[str, Any], entries: list[dict[str, Any]]) -> None:
-    from conda_lock.lockfile import write_conda_lock_file
-    from conda_lock.lockfile.v2prelim.models import (
-        HashModel,
-        LockedDependency,
-        Lockfile,
-        LockMeta,
-    )
-
     packages = []
     for platform in request["platforms"]:
         own = [entry for entry in entries if entry["platform"] == platform["subdir"]]
-        given = categorise(own, request["categories"])
+        given = categorise(
+            {entry["name"]: entry["dependencies"] for entry in own},
+            [(category["name"], category["roots"]) for category in request["categories"]],
+        )
         packages += [
             LockedDependency(
                 name=entry["name"],

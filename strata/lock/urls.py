@@ -13,10 +13,12 @@ DEFAULTS_HOSTS = frozenset({"repo.anaconda.com", "repo.continuum.io"})
 MASK = "***"
 
 _VARIABLE = re.compile(r"\$(\w+|\{\w+\})\Z")
-_USERINFO = re.compile(r"(?<=://)[^/?#@\s]*(?:@[^/?#@\s]*)*(?=@)")
+_WORD = r"[^/?#@\s\"'(]"
+_USERINFO = re.compile(rf"(?<!{_WORD}){_WORD}+(?:@{_WORD}*)*(?=@)")
 _TOKEN = re.compile(r"(?<=/t/)[^/?#\s]+")
 _QUERY = re.compile(r"(?<=\?)[^#\s]+")
 _FRAGMENT = re.compile(r"(?<=#)\S+")
+_URL = re.compile(r"\w+://\S+")
 
 
 def mask(text: str) -> str:
@@ -26,8 +28,7 @@ def mask(text: str) -> str:
     """
     text = _USERINFO.sub(lambda found: _mask_parts(found[0]), text)
     text = _TOKEN.sub(lambda found: _mask_parts(found[0]), text)
-    text = _QUERY.sub(MASK, text)
-    return _FRAGMENT.sub(MASK, text)
+    return _URL.sub(lambda found: _FRAGMENT.sub(MASK, _QUERY.sub(MASK, found[0])), text)
 
 
 def _mask_parts(text: str) -> str:

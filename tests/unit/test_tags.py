@@ -6,7 +6,7 @@ import re
 from datetime import date
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from strata.errors import DefinitionError
@@ -25,6 +25,8 @@ TAG = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}")
 NAME = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(\/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
 SHA = "0123456789abcdef0123456789abcdef01234567"
 DAY = date(2026, 11, 30)
+# A busy machine is slow, and no run depends on an earlier one.
+anywhere = settings(deadline=None, database=None)
 
 
 @pytest.mark.parametrize(
@@ -44,12 +46,14 @@ def test_tag_of_what_people_have(text: str, expected: str) -> None:
     assert tag_of(text) == expected
 
 
+@anywhere
 @given(st.text(min_size=1, max_size=300))
 def test_every_text_has_a_valid_tag(text: str) -> None:
     """Any text that is not empty, of any length, gives a tag that registries take."""
     assert TAG.fullmatch(tag_of(text))
 
 
+@anywhere
 @given(st.text(min_size=1), st.text(min_size=1))
 def test_distinct_texts_keep_distinct_tags(one: str, other: str) -> None:
     """Two different texts never share a tag, even if one is the other's tag."""
@@ -59,6 +63,7 @@ def test_distinct_texts_keep_distinct_tags(one: str, other: str) -> None:
     assert made == one or tag_of(made) != made
 
 
+@anywhere
 @given(st.from_regex(r"[a-z]{1,5}[/@+][a-z]{1,5}", fullmatch=True))
 def test_slash_and_hyphen_differ(text: str) -> None:
     """`a/b` is not `a-b`, whatever a and b are and whatever stands between them."""

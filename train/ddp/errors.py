@@ -8,15 +8,14 @@ FAILED = 6
 
 
 class Refused(Exception):  # noqa: N818 - it refuses to start: no check has been made
-    """The check can't start; `exit_code` says whose mistake it is."""
+    """The arguments make no sense, or not on this machine."""
 
-    def __init__(self, where: str, what: str, fix: str, exit_code: int = BAD_ARGUMENTS) -> None:
-        """Keep the three parts that people see, and the exit code."""
-        super().__init__(where, what, fix, exit_code)
+    def __init__(self, where: str, what: str, fix: str) -> None:
+        """Keep the three parts that people see."""
+        super().__init__(where, what, fix)
         self.where = where
         self.what = what
         self.fix = fix
-        self.exit_code = exit_code
 
     def __str__(self) -> str:
         """Render as the two lines that people see."""

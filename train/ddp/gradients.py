@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from ddp.errors import PhaseFailed
 from torch.nn.parallel import DistributedDataParallel
+
+from ddp.errors import PhaseFailed
 
 if TYPE_CHECKING:
     from ddp.context import Context

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from ddp.arguments import parse
-from ddp.cores import usable_cores
-from ddp.errors import Refused
-from ddp.plan import Machine, Plan, make_plan
-from ddp.processes import die_with, module_argv
 from torch import distributed
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from ddp.arguments import parse
+from ddp.cores import usable_cores
+from ddp.errors import Refused
+from ddp.plan import Machine, Plan, make_plan
+from ddp.processes import module_argv
 
 LOOPBACK = "127.0.0.1"
 
@@ -88,13 +89,12 @@ def _look() -> tuple[Machine, dict[str, Any]]:
     return machine, facts
 
 
-def main(parent: str, folder_name: str, *argv: str) -> None:
+def main(folder_name: str, *argv: str) -> None:
     """Leave `plan.json` and `ends.json` in the folder, or `refused.json`."""
-    die_with(int(parent))
     folder = Path(folder_name)
     machine, facts = _look()
     try:
-        plan = make_plan(parse(argv), machine, facts, os.getpid())
+        plan = make_plan(parse(argv), machine, facts)
     except Refused as refused:
         (folder / "refused.json").write_text(json.dumps(refused.args))
         return

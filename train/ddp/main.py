@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import tempfile
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ddp.arguments import parse
-from ddp.errors import DONE, FAILED, Refused
+from ddp.errors import BAD_ARGUMENTS, DONE, FAILED, Refused
 from ddp.journal import journal_file, read_journal
 from ddp.plan import Plan
 from ddp.processes import Ending, module_argv, supervise
@@ -32,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
         report = check(argv, arguments.timeout)
     except Refused as refused:
         print(refused, file=sys.stderr)
-        return refused.exit_code
+        return BAD_ARGUMENTS
     print(render_json(report) if arguments.as_json else render_table(report))
     return DONE if report.has_passed else FAILED
 
@@ -50,14 +49,10 @@ def check(argv: Sequence[str], timeout: float) -> Report:
     try:
         folder = tempfile.TemporaryDirectory(prefix="ddp-check-")
     except OSError as error:
-        raise Refused(
-            "temporary folder",
-            str(error),
-            "give one that can be written: docker run --tmpfs /tmp, or TMPDIR",
-            FAILED,
-        ) from None
+        reason = f"{error}; give one that can be written: docker run --tmpfs /tmp, or TMPDIR"
+        return report_unfit(None, reason, (started, time.monotonic()))
     with folder as name:
-        launcher = module_argv("ddp.launcher", str(os.getpid()), name, *argv)
+        launcher = module_argv("ddp.launcher", name, *argv)
         ending = supervise(launcher, timeout, started)
         return _report(Path(name), ending, started, timeout)
 
@@ -72,6 +67,8 @@ def _report(folder: Path, ending: Ending, started: float, timeout: float) -> Rep
         late = f"the check did not end within {timeout:g} s"
     elif ending.code != 0:
         late = f"the launcher ended with {ending.code}, see its output"
+    if ending.left:
+        late = f"the kernel could not end processes {', '.join(map(str, ending.left))}"
     if not (folder / "plan.json").exists():
         return report_unfit(None, late or "the launcher left no plan", times)
     plan = Plan.read(folder / "plan.json")

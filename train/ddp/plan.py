@@ -41,7 +41,6 @@ class Plan:
     unfit: str | None
     inject: Injection | None
     facts: dict[str, Any]
-    launcher: int
     group_timeout: float = GROUP_TIMEOUT
 
     def write(self, file: Path) -> None:
@@ -59,13 +58,8 @@ class Plan:
         return cls(**values)
 
 
-def make_plan(
-    arguments: Arguments, machine: Machine, facts: dict[str, Any], launcher: int
-) -> Plan:
-    """Decide backend, ranks and threads; raises `Refused` for impossible arguments.
-
-    `launcher` is the id of the process that will be the ranks' parent.
-    """
+def make_plan(arguments: Arguments, machine: Machine, facts: dict[str, Any]) -> Plan:
+    """Decide backend, ranks and threads; raises `Refused` for impossible arguments."""
     on_gpu = machine.gpus > 0
     backend = "nccl" if on_gpu else "gloo"
     world_size = arguments.nproc or (machine.gpus if on_gpu else CPU_RANKS)
@@ -91,7 +85,6 @@ def make_plan(
         unfit=_unfit(arguments, machine),
         inject=arguments.inject,
         facts={**facts, "cores": machine.cores, "threads_per_rank": threads},
-        launcher=launcher,
     )
 
 

@@ -21,31 +21,37 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 TRAIN = Path(__file__).resolve().parent.parent
-CLEANING_TIME = 10.0
+ENDING_TIME = 10.0
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How the launcher ended: with an exit code, or None when its time was up."""
+    """How the launcher ended.
+
+    `code` is its exit code, None when its time was up, `ended_at` seconds of
+    the monotonic clock, and `left` the processes that the kernel could not end.
+    """
 
     code: int | None
     ended_at: float
+    left: tuple[int, ...]
 
 
 def module_argv(module: str, *words: str) -> list[str]:
     """Return the command for a module of this package, in this very interpreter.
 
-    It must be started with `TRAIN` as its working directory, so that this
-    package is found before anything that PYTHONPATH names.
+    The process ends when this one does.  It must be started with `TRAIN` as its
+    working directory, so that this package is found before anything that
+    PYTHONPATH names.
     """
-    return [sys.executable, "-m", module, *words]
+    return [sys.executable, "-m", "ddp.start", str(os.getpid()), module, *words]
 
 
 def supervise(argv: Sequence[str], timeout: float, started: float) -> Ending:
     """Run the launcher until `timeout` seconds after `started` at most.
 
     Its output, and that of all ranks, goes to our stderr.  When this returns
-    or raises, none of the processes that it started is left.
+    or raises, the processes that it started have been ended.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     launcher = subprocess.Popen(
@@ -55,11 +61,11 @@ def supervise(argv: Sequence[str], timeout: float, started: float) -> Ending:
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
             code = launcher.wait(max(0.0, started + timeout - time.monotonic()))
-        return Ending(code, time.monotonic())
+        ended_at = time.monotonic()
     finally:
         launcher.kill()
-        launcher.wait()
-        _kill_descendants()
+        left = _end_descendants()
+    return Ending(code, ended_at, left)
 
 
 def die_with(parent: int) -> None:
@@ -76,23 +82,22 @@ def _prctl(option: int, value: int) -> None:
         raise OSError(code, f"prctl({option}): {os.strerror(code)}")
 
 
-def _kill_descendants() -> None:
+def _end_descendants() -> tuple[int, ...]:
+    """Kill all processes below us; return those that are still there."""
     # As their subreaper we become the parent of every orphan below us, so
     # killing our children until there are none reaches all generations.
-    deadline = time.monotonic() + CLEANING_TIME
-    while True:
+    deadline = time.monotonic() + ENDING_TIME
+    while time.monotonic() < deadline:
         for child in _children(os.getpid()):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         try:
             ended, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return
+            return ()
         if ended == 0:
-            if time.monotonic() > deadline:
-                left = ", ".join(str(child) for child in _children(os.getpid()))
-                raise RuntimeError(f"processes that the kernel can't end: {left}")
             time.sleep(0.01)
+    return tuple(_children(os.getpid()))
 
 
 def _children(parent: int) -> list[int]:

@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
+from torch import distributed
+
 from ddp.collectives import check_collectives
 from ddp.context import Context
 from ddp.errors import PhaseFailed
 from ddp.gradients import check_gradients
 from ddp.journal import Journal, journal_file
 from ddp.plan import Plan
-from ddp.processes import die_with
 from ddp.training import check_training
 from ddp.verdict import RANK_PHASES
-from torch import distributed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,7 +79,6 @@ def main(folder_name: str) -> None:
     """Run the rank that torchrun's environment names, by the plan in the folder."""
     folder = Path(folder_name)
     plan = Plan.read(folder / "plan.json")
-    die_with(plan.launcher)
     rank = int(os.environ["RANK"])
     journal = Journal(journal_file(folder, rank))
     try:

@@ -109,6 +109,6 @@ def _facts_line(plan: Plan) -> str:
     cuda = f"CUDA {facts['cuda']}" if facts["cuda"] else "no CUDA"
     nccl = f", NCCL {facts['nccl']}" if facts["nccl"] else ""
     return (
-        f"torch {facts['torch']}, {cuda}{nccl}, {facts['gpus']} GPU, {facts['cores']} cores, "
+        f"torch {facts['torch']}, {cuda}{nccl}, {facts['gpus']} GPU, cores: {facts['cores']}, "
         f"threads per rank: {facts['threads_per_rank']}"
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-from ddp.errors import PhaseFailed
-from ddp.gradients import device_ids
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from ddp.errors import PhaseFailed
+from ddp.gradients import device_ids
 
 if TYPE_CHECKING:
     from ddp.context import Context
@@ -67,28 +68,21 @@ def _train(context: Context) -> tuple[list[float], Any]:
         for inputs, targets in loader:
             if len(losses) == STRIKE_STEP:
                 context.strike()
-            losses.append(_step(context, replica, optimizer, inputs, targets, len(losses)))
+            prediction = replica(inputs.to(context.device))
+            loss = torch.nn.functional.mse_loss(prediction, targets.to(context.device))
+            optimizer.zero_grad()
+            losses.append(_backward(context, loss, len(losses)))
+            optimizer.step()
     return losses, torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
-def _step(
-    context: Context,
-    replica: Any,  # noqa: ANN401 - a module
-    optimizer: Any,  # noqa: ANN401
-    inputs: Any,  # noqa: ANN401 - a tensor
-    targets: Any,  # noqa: ANN401 - a tensor
-    step: int,
-) -> float:
-    prediction = replica(inputs.to(context.device))
-    loss = torch.nn.functional.mse_loss(prediction, targets.to(context.device))
-    optimizer.zero_grad()
+def _backward(context: Context, loss: Any, step: int) -> float:  # noqa: ANN401 - a tensor
+    """Leave the averaged gradients in the model; return the loss averaged over all ranks."""
     with context.journal.waiting(f"all_reduce of gradients, step {step}"):
         loss.backward()
         mean = loss.detach() / context.world_size
         distributed.all_reduce(mean)
-        value = float(mean.item())
-    optimizer.step()
-    return value
+        return float(mean.item())
 
 
 def _data(context: Context) -> Any:  # noqa: ANN401 - a data set

@@ -89,21 +89,32 @@ def find_blame(
     if own:
         return Blame(own[0].rank, own[0].failure or "")
     has_timed_out = late is not None or any(
-        (state.failed_at or 0.0) - (state.since or 0.0) >= TIMED_OUT * group_timeout
-        for state in failures
+        _timed_out(state, ends.get(state.rank, 0), group_timeout) for state in states
     )
-    silent = [state for state in states if state.failure is None and not state.is_done]
+    silent = [state for state in states if state.failure is None]
     for state in silent:
         text = _death(state, ends.get(state.rank, 0), has_timed_out=has_timed_out)
         if text is not None:
             return Blame(state.rank, f"{text} {_place(state)}")
-    behind = _behind(states, silent)
+    behind = _behind(states, [state for state in silent if not state.is_done])
     if behind is not None:
-        return Blame(behind.rank, f"{_silence(behind, ends, late, has_timed_out)} {_place(behind)}")
+        text = _silence(behind, ends, late, has_timed_out=has_timed_out)
+        return Blame(behind.rank, f"{text} {_place(behind)}")
     if failures:
         return Blame(failures[0].rank, f"{failures[0].failure} {_place(failures[0])}")
     places = "; ".join(f"rank {state.rank} {_place(state)}" for state in states)
     return Blame(None, f"{late or 'the ranks ended without an error'}: {places}")
+
+
+def _timed_out(state: RankState, code: int, group_timeout: float) -> bool:
+    if state.failed_at is not None and state.since is not None:
+        return state.is_waiting and state.failed_at - state.since >= TIMED_OUT * group_timeout
+    return _gave_up(state, code)
+
+
+def _gave_up(state: RankState, code: int) -> bool:
+    """Whether NCCL has aborted the rank, which is its way to give up waiting."""
+    return state.is_waiting and -code == signal.SIGABRT
 
 
 def _death(state: RankState, code: int, *, has_timed_out: bool) -> str | None:
@@ -113,7 +124,7 @@ def _death(state: RankState, code: int, *, has_timed_out: bool) -> str | None:
         return None
     if -code == signal.SIGKILL and has_timed_out:  # the agent's way, when SIGTERM does nothing
         return None
-    if -code == signal.SIGABRT and state.is_waiting:  # NCCL's way to give up waiting
+    if _gave_up(state, code):
         return None
     hint = " (out of memory?)" if -code == signal.SIGKILL else ""
     return f"was killed by {signal.Signals(-code).name}{hint}"
@@ -127,10 +138,12 @@ def _behind(states: Sequence[RankState], silent: Sequence[RankState]) -> RankSta
 
 
 def _silence(
-    state: RankState, ends: Mapping[int, int], late: str | None, has_timed_out: bool
+    state: RankState, ends: Mapping[int, int], late: str | None, *, has_timed_out: bool
 ) -> str:
-    if late is not None or (has_timed_out and state.rank in ends):
-        return "hangs" if late is None else f"hangs ({late})"
+    if late is not None:
+        return f"hangs ({late})"
+    if has_timed_out and state.rank in ends:  # the agent had to end it
+        return "hangs"
     if has_timed_out:
         return "exited early or hangs"
     return "exited early, without an error,"

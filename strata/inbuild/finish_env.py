@@ -1,61 +1,83 @@
-"""The records in `conda-meta`, and the compiled modules that go into them."""
+"""Compile what was just installed into a prefix, and make its records alike in every build.
+
+    python3 finish_env.py SLICE.json PREFIX EPOCH
+
+`install_env.py` runs it.  It compiles the packages' modules with the prefix's
+own Python, rewrites their records in `conda-meta`, and adds them to
+`conda-meta/history` at EPOCH (seconds since 1970).  Exits with 0, or with 4
+and the reason.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 FAILED = 4
 # Where rattler unpacked a package: differs from run to run, and is gone afterwards.
 CACHE_KEYS = ("extracted_package_dir", "link", "package_tarball_full_path")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
-class InstallError(Exception):
-    """The installation can't go on: exit code, reason, way out."""
+class FinishError(Exception):
+    """The reason why it can't be done, and the way out."""
 
-    def __init__(self, exit_code: int, what: str, fix: str) -> None:
-        """Keep the exit code; the text is the two lines that people see."""
-        super().__init__(f"{what}\n  fix: {fix}")
-        self.exit_code = exit_code
-
-
-def read(prefix: Path) -> dict[str, Path]:
-    """Return the records of a prefix: package name -> file."""
-    records: dict[str, Path] = {}
-    for path in sorted((prefix / "conda-meta").glob("*.json")):
-        records[json.loads(path.read_text(encoding="utf-8"))["name"]] = path
-    return records
+    def __init__(self, what: str, fix: str) -> None:
+        """Keep the two lines that people see."""
+        super().__init__(f"error: {what}\n  fix: {fix}")
 
 
-def compile_modules(prefix: Path, names: set[str], jobs: int) -> dict[str, str]:
+def main(argv: list[str]) -> int:
+    """Run the program and return its exit code."""
+    slice_path, prefix, epoch = Path(argv[0]), Path(argv[1]), int(argv[2])
+    entries = json.loads(slice_path.read_text(encoding="utf-8"))["packages"]
+    os.umask(0o022)
+    start = time.monotonic()
+    try:
+        compiled = compile_modules(prefix, entries, jobs=len(os.sched_getaffinity(0)))
+    except FinishError as failure:
+        print(failure, file=sys.stderr)
+        return FAILED
+    seconds = time.monotonic() - start
+    print(f"install_env: compiled {len(compiled)} modules in {seconds:.1f} s", flush=True)
+    for script in link_scripts(prefix, entries):
+        print(f"install_env: not run: {script}", flush=True)
+    normalise(prefix, entries, compiled)
+    append_history(prefix, entries, epoch)
+    return 0
+
+
+def record_path(prefix: Path, entry: dict[str, str]) -> Path:
+    """Return where a package's record is."""
+    return prefix / "conda-meta" / f"{entry['name']}-{entry['version']}-{entry['build']}.json"
+
+
+def compile_modules(prefix: Path, entries: list[dict[str, str]], jobs: int) -> dict[str, str]:
     """Compile the packages' modules with the prefix's own Python.
 
     Returns module -> compiled file, both relative to the prefix.  Modules are
     the `.py` files below `lib/pythonX.Y`; what isn't there is never imported.
     Files that are no valid Python are named and left alone.
     """
-    records = read(prefix)
-    packages = [_modules(records[name]) for name in sorted(names)]
-    python = prefix / "bin" / "python"
+    packages = [_modules(record_path(prefix, entry)) for entry in entries]
     if not any(packages):
         return {}
+    python = prefix / "bin" / "python"
     if not python.exists():
-        raise InstallError(
-            FAILED,
+        raise FinishError(
             f"{prefix}: there are Python modules and no {python} to compile them",
             "put python into this layer's environment.yml, or into a lower layer's",
         )
     program = Path(__file__).with_name("compile_env.py")
     # No site, no user site, no PYTHON* but the hash seed: nothing from outside
     # may decide what the compiler has in memory.
-    done = subprocess.run(  # noqa: S603 - our own program, no shell
+    done = subprocess.run(
         [str(python), "-s", "-S", "-B", "-W", "ignore", str(program), str(jobs)],
         input=json.dumps([[str(prefix / path) for path in paths] for paths in packages]),
         stdout=subprocess.PIPE,
@@ -64,9 +86,7 @@ def compile_modules(prefix: Path, names: set[str], jobs: int) -> dict[str, str]:
         check=False,
     )
     if done.returncode != 0:
-        raise InstallError(
-            FAILED, f"{program} ended with {done.returncode}", "see its message above"
-        )
+        raise FinishError(f"{program} ended with {done.returncode}", "see its message above")
     outcome: dict[str, Any] = json.loads(done.stdout)
     for path, reason in outcome["invalid"]:
         print(f"install_env: not compiled: {path}: {reason}", flush=True)
@@ -81,15 +101,24 @@ def _modules(record: Path) -> list[str]:
     return sorted(path for path in files if path.startswith("lib/python") and path.endswith(".py"))
 
 
+def link_scripts(prefix: Path, entries: list[dict[str, str]]) -> list[str]:
+    """Return the packages' post-link scripts, which nobody ran."""
+    return [
+        path
+        for entry in entries
+        for path in json.loads(record_path(prefix, entry).read_text(encoding="utf-8"))["files"]
+        if path.startswith("bin/.") and path.endswith("-post-link.sh")
+    ]
+
+
 def normalise(prefix: Path, entries: list[dict[str, str]], compiled: dict[str, str]) -> None:
     """Rewrite the packages' records so that they are alike in every build.
 
-    No cache paths, the lock's URL, mode 0644, and the compiled modules among
-    the files, so that removing a package removes them too.
+    No cache paths, the lock's URL and hashes, mode 0644, and the compiled
+    modules among the files, so that removing a package removes them too.
     """
-    records = read(prefix)
     for entry in entries:
-        path = records[entry["name"]]
+        path = record_path(prefix, entry)
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         for key in CACHE_KEYS:
             record.pop(key, None)
@@ -120,3 +149,7 @@ def append_history(prefix: Path, entries: list[dict[str, str]], epoch: int) -> N
     with path.open("a", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     path.chmod(0o644)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

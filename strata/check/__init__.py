@@ -1,0 +1,109 @@
+"""Checks built images: their layers' tests, their facts, their training check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from strata.check.container import idle_container, remove_orphans
+from strata.check.facts import read_facts
+from strata.check.layers import layer_key, test_layers
+from strata.check.training import NAME as TRAINING
+from strata.check.training import check_training, training_key
+from strata.errors import LayerTestError, Problem, TrainingCheckError
+from strata.record import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from strata.engine import Engine
+    from strata.plan import PlannedImage
+    from strata.record import ImageRecord
+    from strata.store import Store
+
+__all__ = ["check_image", "raise_failures", "remove_orphans"]
+
+
+def check_image(
+    root: Path,
+    engine: Engine,
+    store: Store,
+    image: PlannedImage,
+    earlier: Iterable[ImageRecord],
+    *,
+    nproc: str,
+    gpus: str,
+    force: bool,
+    report: Path,
+) -> tuple[tuple[Outcome, ...], dict[str, str]]:
+    """Run what has not passed yet for this image's digest; return outcomes and facts.
+
+    `earlier` are records of the very same image digest, of any image name: a
+    check that passed there with the same tests is not repeated unless `force`.
+    """
+    earlier = () if force else tuple(earlier)
+    layers = [step.layer.name for step in image.step.path()]
+    outcomes: dict[str, Outcome] = {}
+    for layer in layers:
+        outcomes |= _known(earlier, f"layer {layer}", layer_key(root, layer))
+    facts = next((dict(record.facts) for record in earlier if record.facts), {})
+    todo = [layer for layer in layers if f"layer {layer}" not in outcomes]
+    if todo or not facts:
+        with idle_container(store.sdk, image.step.ref, gpus) as container:
+            facts = read_facts(container, image.step)
+            fresh = test_layers(root, todo, str(container.name), engine.env, report)
+            outcomes |= {o.name: _blame(o, container) for o in fresh}
+    if TRAINING in image.checks:
+        known = _known(earlier, TRAINING, training_key(nproc, gpus))
+        outcomes |= known or {
+            TRAINING: check_training(store.sdk, image.step.ref, nproc, gpus)
+        }
+    order = [f"layer {layer}" for layer in layers] + [TRAINING]
+    return tuple(outcomes[name] for name in order if name in outcomes), facts
+
+
+def raise_failures(outcomes: Mapping[str, Iterable[Outcome]]) -> None:
+    """Raise for the checks that failed, by image reference.
+
+    Layer tests come first, as an image that fails them need not train:
+    `LayerTestError`, else `TrainingCheckError`.
+    """
+    failed = [(ref, o) for ref, found in outcomes.items() for o in found if o.verdict == "fail"]
+    layer_tests = [(ref, o) for ref, o in failed if o.name != TRAINING]
+    error = LayerTestError if layer_tests else TrainingCheckError
+    problems = [
+        Problem(
+            where=f"{ref}, {outcome.name}",
+            what=outcome.detail,
+            fix=f"tests/layers/{outcome.name.removeprefix('layer ')} holds the tests"
+            if outcome.name != TRAINING
+            else f"docker run --rm --shm-size 1g {ref} ddp-check shows the check by itself",
+        )
+        for ref, outcome in layer_tests or failed
+    ]
+    if problems:
+        raise error(*problems)
+
+
+def _known(earlier: Iterable[ImageRecord], name: str, key: str) -> dict[str, Outcome]:
+    found = (record.passed(name, key) for record in earlier)
+    return next(({name: outcome} for outcome in found if outcome), {})
+
+
+def _blame(outcome: Outcome, container: object) -> Outcome:
+    """Say so where a container died under its tests: then they tell nothing of the layer."""
+    if outcome.verdict != "fail":
+        return outcome
+    container.reload()  # type: ignore[attr-defined]  # docker's Container
+    state = container.attrs["State"]  # type: ignore[attr-defined]
+    if state["Running"]:
+        return outcome
+    reason = "out of memory" if state["OOMKilled"] else f"exit code {state['ExitCode']}"
+    detail = f"the test container died in the middle ({reason})\n{outcome.detail}"
+    return Outcome(
+        name=outcome.name,
+        verdict="fail",
+        detail=detail,
+        seconds=outcome.seconds,
+        key=outcome.key,
+    )

@@ -1,0 +1,102 @@
+"""Containers for checks: started as a careful user would, and always removed."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import docker
+    from docker.models.containers import Container
+
+OWNER = "strata.check.pid"
+SHARED_MEMORY = "1g"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a command in a container of its own ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def container_options(gpus: str) -> dict[str, Any]:
+    """Return how every check's container is started: no network, no privileges."""
+    options: dict[str, Any] = {
+        "network_mode": "none",
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "shm_size": SHARED_MEMORY,
+        "labels": {OWNER: str(os.getpid())},
+    }
+    if gpus != "none":
+        from docker.types import DeviceRequest  # noqa: PLC0415 - slow to import
+
+        options["device_requests"] = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+    return options
+
+
+@contextmanager
+def idle_container(sdk: docker.DockerClient, image: str, gpus: str) -> Iterator[Container]:
+    """Start a container that waits, and remove it whatever happens."""
+    container = sdk.containers.create(
+        image,
+        ["sleep", "infinity"],
+        name=f"strata-check-{uuid.uuid4().hex[:12]}",
+        **container_options(gpus),
+    )
+    try:
+        container.start()
+        yield container
+    finally:
+        container.remove(force=True, v=True)
+
+
+def run_once(
+    sdk: docker.DockerClient, image: str, argv: Sequence[str], gpus: str, timeout: float
+) -> Ended:
+    """Run a command in a container of its own, `timeout` in seconds, and remove it.
+
+    Raises `TimeoutError` when it does not end in time.
+    """
+    import requests.exceptions  # noqa: PLC0415 - slow to import
+
+    container = sdk.containers.create(
+        image,
+        list(argv),
+        name=f"strata-check-{uuid.uuid4().hex[:12]}",
+        **container_options(gpus),
+    )
+    try:
+        container.start()
+        try:
+            code = container.wait(timeout=timeout)["StatusCode"]
+        except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError) as late:
+            raise TimeoutError(f"it did not end within {timeout:.0f} s") from late
+        return Ended(
+            code=code,
+            stdout=container.logs(stdout=True, stderr=False).decode(errors="replace"),
+            stderr=container.logs(stdout=False, stderr=True).decode(errors="replace"),
+        )
+    finally:
+        container.remove(force=True, v=True)
+
+
+def remove_orphans(sdk: docker.DockerClient) -> int:
+    """Remove what a check left that was killed before it could; return how many."""
+    orphans = [
+        container
+        for container in sdk.containers.list(all=True, filters={"label": OWNER})
+        if not Path(f"/proc/{container.labels[OWNER]}").exists()
+    ]
+    for container in orphans:
+        container.remove(force=True, v=True)
+    return len(orphans)

@@ -1,0 +1,113 @@
+"""The layers' own tests, by testinfra, in a container of the image."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET  # noqa: S405 - pytest writes the file, on this machine
+
+from strata.digest import folder_digests, inputs_digest
+from strata.record import Outcome
+from strata.run import echo
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+FOLDER = "tests/layers"
+
+
+def layer_key(root: Path, layer: str) -> str:
+    """Return the digest of a layer's tests and of what they share."""
+    files = folder_digests(root / FOLDER / layer, layer)
+    shared = root / FOLDER / "conftest.py"
+    if shared.is_file():
+        files |= {"conftest.py": inputs_digest({"text": shared.read_text()})}
+    return inputs_digest(files)
+
+
+def test_layers(
+    root: Path,
+    layers: Sequence[str],
+    container: str,
+    env: Mapping[str, str],
+    report: Path,
+) -> tuple[Outcome, ...]:
+    """Run the tests of some layers, in order, and return one outcome a layer.
+
+    `report` is where pytest writes its JUnit file.  A layer without tests has
+    not passed: it is `not run`.
+    """
+    folders = [f"{FOLDER}/{layer}" for layer in layers if (root / FOLDER / layer).is_dir()]
+    start = time.monotonic()
+    cases: list[tuple[str, str, str, float]] = []
+    output = ""
+    if folders:
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.unlink(missing_ok=True)
+        argv = [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"),
+            *("--rootdir", str(root), "--confcutdir", str(root / FOLDER)),
+            *("--hosts", f"docker://{container}", f"--junit-xml={report}"),
+            *(str(root / folder) for folder in folders),
+        ]
+        echo(argv)
+        done = subprocess.run(
+            argv,
+            cwd=root,
+            env={**os.environ, **env, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        output = f"{done.stdout}{done.stderr}"
+        cases = _cases(report)
+        if done.returncode != 0 and all(outcome == "pass" for _, outcome, _, _ in cases):
+            # It could not even collect the tests, or it died.
+            failed = (layers[0], "fail", output.strip()[-2000:], time.monotonic() - start)
+            cases = [failed]
+    return tuple(_outcome(root, layer, [c for c in cases if c[0] == layer]) for layer in layers)
+
+
+def _cases(report: Path) -> list[tuple[str, str, str, float]]:
+    """Return layer, outcome, text and seconds of each test case in a JUnit file."""
+    if not report.is_file():
+        return []
+    found = []
+    for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest wrote it
+        parts = (case.get("classname") or "").split(".")
+        layer = parts[parts.index("layers") + 1] if "layers" in parts else ""
+        outcome, text = "pass", ""
+        for child in case:
+            if child.tag in ("failure", "error"):
+                outcome, text = "fail", f"{case.get('name')}: {(child.text or '').strip()[-1500:]}"
+            elif child.tag == "skipped":
+                outcome, text = "not run", f"{case.get('name')}: {child.get('message')}"
+        found.append((layer, outcome, text, float(case.get("time") or 0)))
+    return found
+
+
+def _outcome(root: Path, layer: str, cases: Sequence[tuple[str, str, str, float]]) -> Outcome:
+    counts = Counter(outcome for _, outcome, _, _ in cases)
+    texts = [text for _, _, text, _ in cases if text]
+    said = ", ".join(f"{counts[o]} {w}" for o, w in _WORDS.items() if counts[o]) or "no tests"
+    if counts["fail"]:
+        verdict = "fail"
+    else:
+        verdict = "pass" if counts["pass"] and not counts["not run"] else "not run"
+    return Outcome(
+        name=f"layer {layer}",
+        verdict=verdict,  # type: ignore[arg-type]  # one of the three words above
+        detail="\n".join([said, *texts]),
+        seconds=round(sum(seconds for *_, seconds in cases), 2),
+        key=layer_key(root, layer),
+    )
+
+
+_WORDS = {"pass": "passed", "fail": "failed", "not run": "not run"}

@@ -1,0 +1,77 @@
+"""Tasks that make images and check them: build, check, push."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from strata.cli.frame import DRY_RUN, IMAGES, VARIANT, strata_task, workspace_of
+
+
+@strata_task(
+    iterable=["image"],
+    help={
+        "image": IMAGES,
+        "variant": VARIANT,
+        "no-check": "build only; the record says that nothing was checked",
+        "dry-run": DRY_RUN,
+    },
+)
+def build(
+    c: Any,
+    image: list[str],
+    variant: str = "embedded",
+    no_check: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Build what is missing, check every layer and image, write build/record.json."""
+    from strata.check.options import CheckOptions
+    from strata.pipeline import build_images, prepare
+
+    workspace = workspace_of(c)
+    plan = prepare(workspace, image, variant)
+    if dry_run:
+        from strata.cli.show import print_plan
+
+        print_plan(workspace, plan)
+        return
+    from strata.report import print_report
+
+    build_images(workspace, plan, None if no_check else CheckOptions(), print_report)
+
+
+@strata_task(
+    iterable=["image"],
+    help={
+        "image": IMAGES,
+        "variant": VARIANT,
+        "nproc": "ranks of the training check; default: one a GPU, or 2 on a CPU",
+        "nodes": "hosts that train together; only 1 can be checked yet",
+        "gpus": "all, none, or auto: all where the engine offers them",
+        "force": "repeat checks that passed for the same image and the same tests",
+        "dry-run": DRY_RUN,
+    },
+)
+def check(
+    c: Any,
+    image: list[str],
+    variant: str = "embedded",
+    nproc: str = "",
+    nodes: int = 1,
+    gpus: str = "auto",
+    force: bool = False,
+    dry_run: bool = False,
+) -> None:
+    """Check built images: their layers' tests, and training on several ranks."""
+    from strata.check.options import check_options
+    from strata.pipeline import check_images, prepare
+    from strata.report import print_report
+
+    workspace = workspace_of(c)
+    options = check_options(nproc=nproc, nodes=nodes, gpus=gpus, force=force)
+    plan = prepare(workspace, image, variant)
+    if dry_run:
+        for planned in plan.images:
+            layers = ", ".join(step.layer.name for step in planned.step.path())
+            print(f"{planned.ref}: tests of {layers}; {', '.join(planned.checks)}")
+        return
+    check_images(workspace, plan, options, print_report)

@@ -1,0 +1,3 @@
+"""Tasks that prove strata itself: test, bench."""
+
+from __future__ import annotations

@@ -1,0 +1,191 @@
+"""The pipeline as a table of contents: load, plan, build, check, record."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from strata.build import build, missing_steps
+from strata.check import check_image, raise_failures, remove_orphans
+from strata.describe import recorded_layers
+from strata.engine import check_engine, client, ensure_engine, find_engine
+from strata.errors import DefinitionError, LockError, Problem
+from strata.explain import write_inputs
+from strata.load import load, select
+from strata.lock import check_lock, lock_inputs, read_lock
+from strata.plan import make_plan
+from strata.record import ImageRecord, read_records, write_records
+from strata.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from strata.build import Built
+    from strata.check.options import CheckOptions
+    from strata.engine import Engine
+    from strata.plan import Plan, PlannedImage
+    from strata.record import Outcome
+    from strata.workspace import Workspace
+
+    Report = Callable[[Sequence[ImageRecord]], None]
+
+NO_GPU = "the engine offers no GPU here; the training check ran on the CPU with gloo"
+NO_CHECK = "--no-check was given"
+
+
+def prepare(workspace: Workspace, images: Sequence[str], variant: str) -> Plan:
+    """Load, check the lock and plan; nothing outside the project is asked.
+
+    Raises `DefinitionError` and `LockError` with everything that is wrong.
+    """
+    project = load(workspace.root)
+    (chosen,) = select("variant", [variant], project.variants)
+    wanted = select("image", images, project.images)
+    inputs = lock_inputs(project.environments(), chosen.pins)
+    if problems := check_lock(chosen.lock, inputs):
+        raise LockError(*problems)
+    return make_plan(project, chosen, wanted, read_lock(chosen.lock))
+
+
+@contextmanager
+def open_store(engine: Engine) -> Iterator[Store]:
+    """Open the engine's image store."""
+    sdk = client(engine, timeout=600)
+    try:
+        yield Store(sdk)
+    finally:
+        sdk.close()
+
+
+def step_states(workspace: Workspace, plan: Plan) -> dict[str, str]:
+    """Return for each step whether its image is there: "current" or "build".
+
+    No engine is installed or started for it: without one, everything is to be built.
+    """
+    engine = find_engine(workspace)
+    if engine is None:
+        return {step.name: "build" for step in plan.steps}
+    with open_store(engine) as store:
+        missing = {step.name for step in missing_steps(plan, store.digests())}
+    return {step.name: "build" if step.name in missing else "current" for step in plan.steps}
+
+
+def build_images(
+    workspace: Workspace, plan: Plan, options: CheckOptions | None, report: Report
+) -> None:
+    """Build what is missing, check it (unless `options` is None), record and report it.
+
+    Failed checks are recorded and reported before they are raised.
+    """
+    engine = ensure_engine(workspace)
+    with open_store(engine) as store:
+        built = build(workspace, engine, store, plan)
+        write_inputs(inputs_path(workspace, plan), plan)
+        records = _check_and_record(
+            workspace, engine, store, plan, built.digests, options, built
+        )
+    report(records)
+    raise_failures({record.ref: record.checks for record in records})
+
+
+def check_images(
+    workspace: Workspace, plan: Plan, options: CheckOptions, report: Report
+) -> None:
+    """Check images that are built; raises `DefinitionError` for those that are not."""
+    engine = ensure_engine(workspace)
+    with open_store(engine) as store:
+        found = store.digests()
+        missing = {step.name for step in missing_steps(plan, found)}
+        problems = [
+            Problem(where=image.ref, what="is not built", fix=f"./inv build --image {image.name}")
+            for image in plan.images
+            if image.step.name in missing
+        ]
+        if problems:
+            raise DefinitionError(*problems)
+        digests = {step.name: found[step.ref] for step in plan.steps}
+        records = _check_and_record(workspace, engine, store, plan, digests, options, None)
+    report(records)
+    raise_failures({record.ref: record.checks for record in records})
+
+
+def inputs_path(workspace: Workspace, plan: Plan) -> Path:
+    """Return where the inputs of a variant's last build are kept."""
+    return workspace.build / f"inputs-{plan.variant.name}.json"
+
+
+def record_path(workspace: Workspace) -> Path:
+    """Return where the record is."""
+    return workspace.build / "record.json"
+
+
+def _check_and_record(
+    workspace: Workspace,
+    engine: Engine,
+    store: Store,
+    plan: Plan,
+    digests: Mapping[str, str],
+    options: CheckOptions | None,
+    built: Built | None,
+) -> list[ImageRecord]:
+    path = record_path(workspace)
+    records = read_records(path)
+    layers = recorded_layers(store, plan, digests, records.values())
+    fresh: list[ImageRecord] = []
+    gpus = _gpus(engine, options)
+    if options is not None:
+        remove_orphans(store.sdk)
+    for image in plan.images:
+        digest = digests[image.step.name]
+        known = [record for record in records.values() if record.digest == digest]
+        checks: tuple[Outcome, ...] = ()
+        facts: dict[str, str] = {}
+        if options is not None:
+            checks, facts = check_image(
+                workspace.root,
+                engine,
+                store,
+                image,
+                known,
+                nproc=options.nproc,
+                gpus=gpus,
+                force=options.force,
+                report=workspace.build / "checks" / f"{plan.variant.name}-{image.name}.xml",
+            )
+        record = ImageRecord(
+            image=image.name,
+            variant=plan.variant.name,
+            ref=image.ref,
+            input_digest=f"sha256:{image.step.digest}",
+            digest=digest,
+            layers=layers[digest],
+            facts=facts,
+            checks=checks,
+            not_run=_not_run(image, gpus, options),
+            build_seconds=round(built.seconds, 2) if built and built.new else 0.0,
+            recorded=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        )
+        records[plan.variant.name, image.name] = record
+        fresh.append(record)
+        write_records(path, records.values())
+    return fresh
+
+
+def _gpus(engine: Engine, options: CheckOptions | None) -> str:
+    """Return "all" or "none": what was asked for, else whether the engine offers GPUs."""
+    if options is None:
+        return "none"
+    if options.gpus != "auto":
+        return options.gpus
+    return "all" if check_engine(engine).offers_gpus else "none"
+
+
+def _not_run(image: PlannedImage, gpus: str, options: CheckOptions | None) -> dict[str, str]:
+    reasons = {f"layer {name}": why for name, why in image.left_out.items()}
+    if options is None:
+        reasons["checks"] = NO_CHECK
+    elif gpus == "none" and image.checks:
+        reasons["training on GPUs"] = NO_GPU
+    return reasons

@@ -1,0 +1,128 @@
+"""`build/record.json`: what each image is, what was checked, and what was not."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from strata.errors import DefinitionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+SCHEMA = "strata.record/1"
+Verdict = Literal["pass", "fail", "not run"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """How one check of an image ended.
+
+    `key` is the digest of what was run (tests, options); together with the
+    image's digest it tells whether the check need be run again.  `seconds` is
+    the time that it took when it ran.
+    """
+
+    name: str
+    verdict: Verdict
+    detail: str
+    seconds: float
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedLayer:
+    """One blob of an image: bytes as pulled, bytes of its files, and the layer that made it."""
+
+    digest: str
+    compressed: int
+    unpacked: int
+    cause: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageRecord:
+    """Everything that is known of one image of one variant.
+
+    `not_run` says what was left out or not checked, and why; `build_seconds`
+    is the time of the bake call that made it, 0 where nothing was to be done.
+    """
+
+    image: str
+    variant: str
+    ref: str
+    input_digest: str
+    digest: str
+    layers: tuple[RecordedLayer, ...]
+    facts: Mapping[str, str]
+    checks: tuple[Outcome, ...]
+    not_run: Mapping[str, str]
+    build_seconds: float
+    recorded: str
+
+    @property
+    def compressed(self) -> int:
+        """Bytes to pull, all layers together."""
+        return sum(layer.compressed for layer in self.layers)
+
+    @property
+    def unpacked(self) -> int:
+        """Bytes of the files of all layers together."""
+        return sum(layer.unpacked for layer in self.layers)
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it was checked, and every check that was run passed."""
+        return bool(self.checks) and all(check.verdict == "pass" for check in self.checks)
+
+    def passed(self, name: str, key: str) -> Outcome | None:
+        """Return the outcome of a check that passed with this key, if there is one."""
+        found = (c for c in self.checks if (c.name, c.key, c.verdict) == (name, key, "pass"))
+        return next(found, None)
+
+
+Records = dict[tuple[str, str], ImageRecord]
+
+
+def read_records(path: Path) -> Records:
+    """Return the records by variant and image; none where there is no file.
+
+    Raises `DefinitionError` for a file that is no record of ours.
+    """
+    if not path.is_file():
+        return {}
+    try:
+        document = json.loads(path.read_text())
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {document['schema']}, not {SCHEMA}")
+        records = [_image(entry) for entry in document["images"]]
+    except (ValueError, KeyError, TypeError) as broken:
+        raise DefinitionError.at(
+            str(path), f"is not a record: {broken}", f"rm {path}, then ./inv build"
+        ) from None
+    return {(record.variant, record.image): record for record in records}
+
+
+def write_records(path: Path, records: Iterable[ImageRecord]) -> None:
+    """Write the records in one piece: a reader sees the old file or the new one."""
+    images = sorted(records, key=lambda record: (record.variant, record.image))
+    document = {
+        "schema": SCHEMA,
+        "images": [
+            {**asdict(r), "compressed": r.compressed, "unpacked": r.unpacked} for r in images
+        ],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    partial.replace(path)
+
+
+def _image(entry: Mapping[str, Any]) -> ImageRecord:
+    fields = {k: v for k, v in entry.items() if k not in ("compressed", "unpacked")}
+    fields["layers"] = tuple(RecordedLayer(**layer) for layer in entry["layers"])
+    fields["checks"] = tuple(Outcome(**check) for check in entry["checks"])
+    return ImageRecord(**fields)
