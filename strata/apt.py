@@ -11,6 +11,12 @@ from strata.errors import HostError
 from strata.run import run
 
 FIELDS = ("REPO_URI", "RELEASE", "CODENAME", "COMPONENT", "SOURCESENTRY", "CREATED_BY")
+# sudo passes no environment on, hence env; and another apt may be at work on a
+# machine that has just started, hence the patience.
+APT_GET = (
+    *("env", "DEBIAN_FRONTEND=noninteractive"),
+    *("apt-get", "-o", "DPkg::Lock::Timeout=120", "-q", "-y"),
+)
 NOT_DEBIAN = "this needs apt: a Debian or Ubuntu machine, or an engine that you started yourself"
 
 
@@ -49,8 +55,18 @@ def parse_index_targets(text: str) -> tuple[IndexTarget, ...]:
 def index_targets() -> tuple[IndexTarget, ...]:
     """Ask apt for the indexes of this machine's own architecture.
 
-    Raises `HostError` where there is no apt.
+    apt names none before it has fetched its lists, which a bare machine has
+    not: then they are fetched.  Raises `HostError` where there is no apt, or
+    where we may not fetch them.
     """
+    targets = _known_targets()
+    if not targets:
+        _as_root((update_command(),), why="apt has no package lists", by_hand="sudo apt-get update")
+        targets = _known_targets()
+    return targets
+
+
+def _known_targets() -> tuple[IndexTarget, ...]:
     layout = "|".join(f"$({field})" for field in FIELDS)
     arguments = ["--format", layout, "Created-By: Packages", f"Architecture: {architecture()}"]
     return parse_index_targets(
@@ -100,14 +116,12 @@ def superuser() -> tuple[str, ...] | None:
 
 def install_commands(packages: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
     """Return the commands, for root, that install these packages from fresh lists."""
-    # sudo passes no environment on, hence env; and another apt may be at work
-    # on a machine that has just started, hence the patience.
-    ask_nothing = ("env", "DEBIAN_FRONTEND=noninteractive")
-    apt = (*ask_nothing, "apt-get", "-o", "DPkg::Lock::Timeout=120", "-q", "-y")
-    return (
-        (*apt, "update"),
-        (*apt, "install", "--no-install-recommends", *packages),
-    )
+    return update_command(), (*APT_GET, "install", "--no-install-recommends", *packages)
+
+
+def update_command() -> tuple[str, ...]:
+    """Return the command, for root, that fetches fresh package lists."""
+    return (*APT_GET, "update")
 
 
 def install(packages: tuple[str, ...], *, why: str) -> None:
@@ -117,10 +131,12 @@ def install(packages: tuple[str, ...], *, why: str) -> None:
     apt fails.
     """
     by_hand = f"sudo apt-get update && sudo apt-get install {' '.join(packages)}"
+    _as_root(install_commands(packages), why=f"{why} needs {', '.join(packages)}", by_hand=by_hand)
+
+
+def _as_root(commands: tuple[tuple[str, ...], ...], *, why: str, by_hand: str) -> None:
     prefix = superuser()
     if prefix is None:
-        raise HostError.at(
-            why, f"{', '.join(packages)} must be installed, and we are not root", by_hand
-        )
-    for command in install_commands(packages):
+        raise HostError.at(why, "only root may mend that, and we are not root", by_hand)
+    for command in commands:
         run([*prefix, *command], error=HostError, where=why, fix=by_hand)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from pathlib import Path
 
-    from strata.plan import Plan, Step
+    from strata.plan import Plan
 
 BASE_TARGET = "base"
 # The engine's containerd store keeps these very blobs: a push sends them as they are.

@@ -41,7 +41,11 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
     base.mkdir(parents=True)
     steps = [step for step in plan.steps if step.name in build]
     if isinstance(plan.variant.base, BootstrapBase) and any(step.parent is None for step in steps):
-        tarball = make_base(workspace, Bootstrap(suite=plan.variant.base.suite, include=plan.variant.base.include), plan.variant.epoch)
+        tarball = make_base(
+            workspace,
+            Bootstrap(suite=plan.variant.base.suite, include=plan.variant.base.include),
+            plan.variant.epoch,
+        )
         _link(tarball, base / "base.tar")
         (base / "Dockerfile").write_text(BASE_DOCKERFILE)
     with_packages = [step for step in steps if step.layer.category]

@@ -78,6 +78,6 @@ class PublishError(StrataError):
 
 
 class HostError(StrataError):
-    """This host lacks something: an engine, disk space, a program, a permission."""
+    """The host lacks something: an engine, disk space, a program, a permission."""
 
     exit_code = 8

@@ -54,9 +54,7 @@ def read_layers(
                         unpacked += entry.size
                         if visit is not None:
                             visit(digest, entry)
-                layers[digest] = LayerBlob(
-                    digest=digest, compressed=member.size, unpacked=unpacked
-                )
+                layers[digest] = LayerBlob(digest=digest, compressed=member.size, unpacked=unpacked)
             elif head.startswith(b"{"):
                 documents[digest] = json.load(file)
     return {

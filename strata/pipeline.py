@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from strata.build import Built
     from strata.check.options import CheckOptions
     from strata.engine import Engine
     from strata.plan import Plan, PlannedImage
@@ -84,15 +83,19 @@ def build_images(
         built = build(workspace, engine, store, plan)
         write_inputs(inputs_path(workspace, plan), plan)
         records = _check_and_record(
-            workspace, engine, store, plan, built.digests, options, built
+            workspace,
+            engine,
+            store,
+            plan,
+            digests=built.digests,
+            options=options,
+            build_seconds=built.seconds if built.new else 0,
         )
     report(records)
     raise_failures({record.ref: record.checks for record in records})
 
 
-def check_images(
-    workspace: Workspace, plan: Plan, options: CheckOptions, report: Report
-) -> None:
+def check_images(workspace: Workspace, plan: Plan, options: CheckOptions, report: Report) -> None:
     """Check images that are built; raises `DefinitionError` for those that are not."""
     engine = ensure_engine(workspace)
     with open_store(engine) as store:
@@ -106,7 +109,9 @@ def check_images(
         if problems:
             raise DefinitionError(*problems)
         digests = {step.name: found[step.ref] for step in plan.steps}
-        records = _check_and_record(workspace, engine, store, plan, digests, options, None)
+        records = _check_and_record(
+            workspace, engine, store, plan, digests=digests, options=options
+        )
     report(records)
     raise_failures({record.ref: record.checks for record in records})
 
@@ -126,9 +131,10 @@ def _check_and_record(
     engine: Engine,
     store: Store,
     plan: Plan,
+    *,
     digests: Mapping[str, str],
     options: CheckOptions | None,
-    built: Built | None,
+    build_seconds: float = 0,
 ) -> list[ImageRecord]:
     path = record_path(workspace)
     records = read_records(path)
@@ -164,7 +170,7 @@ def _check_and_record(
             facts=facts,
             checks=checks,
             not_run=_not_run(image, gpus, options),
-            build_seconds=round(built.seconds, 2) if built and built.new else 0.0,
+            build_seconds=round(build_seconds, 2),
             recorded=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
         records[plan.variant.name, image.name] = record

@@ -112,7 +112,7 @@ def make_plan(project: Project, variant: Variant, images: Sequence[Image], lock:
                 continue
             path = (*path, name)
             if path not in steps:
-                steps[path] = _step(project, variant, path, parent, lock, tools)
+                steps[path] = _step(project, variant, path, parent=parent, lock=lock, tools=tools)
             parent = steps[path]
         if parent is None:
             continue
@@ -153,6 +153,7 @@ def _step(
     project: Project,
     variant: Variant,
     path: tuple[str, ...],
+    *,
     parent: Step | None,
     lock: Lock,
     tools: Mapping[str, str],

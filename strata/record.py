@@ -95,13 +95,11 @@ def read_records(path: Path) -> Records:
     if not path.is_file():
         return {}
     try:
-        document = json.loads(path.read_text())
-        if document["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {document['schema']}, not {SCHEMA}")
-        records = [_image(entry) for entry in document["images"]]
+        by_schema = {found["schema"]: found for found in [json.loads(path.read_text())]}
+        records = [_image(entry) for entry in by_schema[SCHEMA]["images"]]
     except (ValueError, KeyError, TypeError) as broken:
         raise DefinitionError.at(
-            str(path), f"is not a record: {broken}", f"rm {path}, then ./inv build"
+            str(path), f"is not a record of {SCHEMA}: {broken!r}", f"rm {path}, then ./inv build"
         ) from None
     return {(record.variant, record.image): record for record in records}
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from strata.record import ImageRecord
+    from strata.record import ImageRecord, Outcome
 
-COLUMNS = ("image", "variant", "digest", "pull", "unpacked", "facts", "checks", "seconds")
+COLUMNS = ("image", "digest", "layers", "pull", "unpacked", "checks", "seconds")
+NUMBERS = ("layers", "pull", "unpacked", "seconds")
 SUMMARY = "GITHUB_STEP_SUMMARY"
 MEGABYTE = 1_000_000
 
@@ -20,41 +21,59 @@ def rows(records: Sequence[ImageRecord]) -> list[tuple[str, ...]]:
     """Return one row of texts an image, in the order of `COLUMNS`."""
     return [
         (
-            record.image,
-            record.variant,
+            record.ref,
             record.digest.removeprefix("sha256:")[:12],
+            str(len(record.layers)),
             f"{record.compressed / MEGABYTE:.0f} MB",
             f"{record.unpacked / MEGABYTE:.0f} MB",
-            "\n".join(f"{name} {value}" for name, value in record.facts.items()),
-            "\n".join(_checks(record)) or "not checked",
-            f"{record.build_seconds + sum(check.seconds for check in record.checks):.0f}",
+            _checks(record.checks),
+            f"{sum(check.seconds for check in record.checks):.0f}",
         )
         for record in records
     ]
 
 
+def facts(records: Sequence[ImageRecord]) -> list[str]:
+    """Return the versions that were read in the images, one line each, with who has them."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        for name, value in record.facts.items():
+            found.setdefault(f"{name} {value}", []).append(record.image)
+    return [
+        fact if len(names) == len(records) else f"{fact} ({', '.join(names)})"
+        for fact, names in found.items()
+    ]
+
+
 def not_run(records: Sequence[ImageRecord]) -> list[str]:
     """Return one line for each thing that was left out or not checked, and why."""
-    reasons: dict[tuple[str, str], list[str]] = {}
+    reasons: dict[str, list[str]] = {}
     for record in records:
-        for what, why in record.not_run.items():
-            reasons.setdefault((what, why), []).append(record.image)
-    return [f"{what} ({', '.join(names)}): {why}" for (what, why), names in reasons.items()]
+        lines = [f"{what}: {why}" for what, why in record.not_run.items()]
+        lines += [
+            f"{check.name}: {check.detail.replace(chr(10), '; ')}"
+            for check in record.checks
+            if check.verdict == "not run"
+        ]
+        for line in lines:
+            reasons.setdefault(line, []).append(record.image)
+    return [f"{line} ({', '.join(names)})" for line, names in reasons.items()]
 
 
 def print_report(records: Sequence[ImageRecord]) -> None:
-    """Print the table, and what was not run; in GitHub Actions, write the summary too."""
+    """Print the table, the facts and what was not run; in GitHub Actions, the summary too."""
     from rich.console import Console  # noqa: PLC0415 - only reports need it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415 - only reports need it
 
-    console = Console()
-    table = Table(title="strata", show_lines=True)
+    console = Console(soft_wrap=True)
+    table = Table()
     for column in COLUMNS:
-        right = column in ("pull", "unpacked", "seconds")
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+        table.add_column(column, justify="right" if column in NUMBERS else "left", overflow="fold")
     for row in rows(records):
         table.add_row(*row)
     console.print(table)
+    for fact in facts(records):
+        console.print(f"fact: {fact}", highlight=False, markup=False)
     for line in not_run(records):
         console.print(f"not run: {line}", highlight=False, markup=False)
     if summary := os.environ.get(SUMMARY):
@@ -68,13 +87,27 @@ def markdown(records: Sequence[ImageRecord]) -> str:
     for row in rows(records):
         cells = (cell.replace("|", r"\|").replace("\n", "<br>") for cell in row)
         lines.append(f"| {' | '.join(cells)} |")
-    lines += ["", *(f"- not run: {line}" for line in not_run(records)), ""]
+    lines += ["", *(f"- {fact}" for fact in facts(records))]
+    lines += [f"- not run: {line}" for line in not_run(records)]
     return "\n".join(lines) + "\n"
 
 
-def _checks(record: ImageRecord) -> list[str]:
-    signs = {"pass": "✓", "fail": "✗", "not run": "–"}
-    return [
-        f"{signs[check.verdict]} {check.name}: {check.detail.splitlines()[0]}"
-        for check in record.checks
+def _checks(outcomes: Sequence[Outcome]) -> str:
+    """Return a cell: how many layers' tests passed, and each other check with its label."""
+    if not outcomes:
+        return "not checked"
+    signs = {"pass": "✓", "fail": "✗", "not run": "-"}
+    layers = [outcome for outcome in outcomes if outcome.name.startswith("layer ")]
+    passed = sum(outcome.verdict == "pass" for outcome in layers)
+    sign = "✓" if passed == len(layers) else "✗"
+    others = [
+        f"{signs[outcome.verdict]} {outcome.name}: {outcome.detail.splitlines()[0]}"
+        for outcome in outcomes
+        if outcome not in layers
     ]
+    failed = [
+        f"{signs[outcome.verdict]} {outcome.name}: {outcome.detail.splitlines()[0]}"
+        for outcome in layers
+        if outcome.verdict != "pass"
+    ]
+    return "\n".join([f"{sign} layers {passed}/{len(layers)}", *failed, *others])

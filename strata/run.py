@@ -7,13 +7,13 @@ import shlex
 import subprocess
 import sys
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strata.errors import HostError, StrataError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 LAST_LINES = 20
 
@@ -56,8 +56,10 @@ def run(
     feed = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
     try:
         if log is not None:
-            return _run_logged(argv, environment, cwd, log, error, where, fix)
-        done = subprocess.run(  # type: ignore[call-overload]
+            if failed := _run_logged(argv, environment, cwd, log):
+                raise error.at(where, failed, fix)
+            return ""
+        done = subprocess.run(
             argv,
             env=environment,
             cwd=cwd,
@@ -83,14 +85,9 @@ def run(
 
 
 def _run_logged(
-    argv: list[str],
-    environment: Mapping[str, str],
-    cwd: Path | None,
-    log: Path,
-    error: type[StrataError],
-    where: str,
-    fix: str,
-) -> str:
+    argv: list[str], environment: Mapping[str, str], cwd: Path | None, log: Path
+) -> str | None:
+    """Run with every line in the log and on stderr; return what went wrong, if anything."""
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=LAST_LINES)
     with (
@@ -106,14 +103,11 @@ def _run_logged(
             errors="replace",
         ) as process,
     ):
-        assert process.stdout is not None  # it is a pipe
-        for line in process.stdout:
+        for line in process.stdout or ():
             sink.write(line)
             print(line, end="", file=sys.stderr, flush=True)
             last.append(line.rstrip("\n"))
-    if process.returncode != 0:
-        raise error.at(where, _failure(argv, process.returncode, list(last), log), fix)
-    return ""
+    return _failure(argv, process.returncode, list(last), log) if process.returncode else None
 
 
 def _failure(argv: list[str], code: int, output: list[str], log: Path | None) -> str:

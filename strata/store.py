@@ -40,7 +40,7 @@ class Store:
 
     def layer_count(self, digest: str) -> int:
         """Return how many layers an image has."""
-        return len(self.sdk.api.inspect_image(digest)["RootFS"]["Layers"])
+        return len(self.sdk.images.get(digest).attrs["RootFS"]["Layers"])
 
     def layers(self, digests: Collection[str]) -> dict[str, tuple[LayerBlob, ...]]:
         """Return the layers, lowest first, of the images with these digests.

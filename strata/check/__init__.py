@@ -55,9 +55,7 @@ def check_image(
             outcomes |= {o.name: _blame(o, container) for o in fresh}
     if TRAINING in image.checks:
         known = _known(earlier, TRAINING, training_key(nproc, gpus))
-        outcomes |= known or {
-            TRAINING: check_training(store.sdk, image.step.ref, nproc, gpus)
-        }
+        outcomes |= known or {TRAINING: check_training(store.sdk, image.step.ref, nproc, gpus)}
     order = [f"layer {layer}" for layer in layers] + [TRAINING]
     return tuple(outcomes[name] for name in order if name in outcomes), facts
 

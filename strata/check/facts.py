@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from strata.errors import LayerTestError
 
@@ -21,7 +21,7 @@ def read_facts(container: Container, step: Step) -> dict[str, str]:
     for layer in (s.layer for s in step.path()):
         for name, command in layer.facts.items():
             code, output = container.exec_run(["sh", "-c", command])
-            text = output.decode(errors="replace").strip()
+            text = cast("bytes", output).decode(errors="replace").strip()
             if code != 0:
                 raise LayerTestError.at(
                     f"layers/{layer.name}/layer.toml",

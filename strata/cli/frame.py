@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells report it
+PIPE_CLOSED = 141  # 128 + SIGPIPE
 IMAGES = "an image; may repeat; without it, all images"
 VARIANT = "a set of pins: a folder of locks/"
 DRY_RUN = "say what would be done, and do nothing"
@@ -37,6 +39,10 @@ def strata_task(**options: Any) -> Callable[[Callable[..., None]], Any]:
             except StrataError as error:
                 print(error, file=sys.stderr)
                 sys.exit(error.exit_code)
+            except BrokenPipeError:
+                # Whoever read our output has enough of it (`./inv plan | head`).
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                sys.exit(PIPE_CLOSED)
             except KeyboardInterrupt:
                 print("interrupted; what was built before stays usable", file=sys.stderr)
                 sys.exit(INTERRUPTED)

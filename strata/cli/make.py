@@ -51,7 +51,7 @@ def build(
         "dry-run": DRY_RUN,
     },
 )
-def check(
+def check(  # noqa: PLR0917 - the flags of the task
     c: Any,
     image: list[str],
     variant: str = "embedded",
@@ -75,3 +75,31 @@ def check(
             print(f"{planned.ref}: tests of {layers}; {', '.join(planned.checks)}")
         return
     check_images(workspace, plan, options, print_report)
+
+
+@strata_task(
+    iterable=["image"],
+    help={
+        "image": IMAGES,
+        "variant": VARIANT,
+        "registry": "HOST[:PORT]/OWNER, such as ghcr.io/OWNER",
+        "dry-run": DRY_RUN,
+    },
+)
+def push(
+    c: Any,
+    image: list[str],
+    registry: str = "",
+    variant: str = "embedded",
+    dry_run: bool = False,
+) -> None:
+    """Push the images whose checks passed: an immutable tag, then the variant's moving tag."""
+    from strata.pipeline import prepare
+    from strata.promote import promote
+    from strata.tags import validate_registry
+
+    validate_registry(registry, "--registry")
+    workspace = workspace_of(c)
+    plan = prepare(workspace, image, variant)
+    for pushed in promote(workspace, plan, registry, dry_run=dry_run):
+        print(f"{pushed.reference}  (also {pushed.moving})")

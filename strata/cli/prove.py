@@ -1,3 +1,25 @@
 """Tasks that prove strata itself: test, bench."""
 
 from __future__ import annotations
+
+import sys
+from typing import Any
+
+from strata.cli.frame import strata_task, workspace_of
+
+
+@strata_task(
+    iterable=["only"],
+    help={"only": "hand this to pytest instead of the whole suite; may repeat"},
+)
+def test(c: Any, only: list[str]) -> None:
+    """Run the whole test suite, setting up what it needs."""
+    from strata.check.options import CheckOptions
+    from strata.pipeline import build_images, prepare
+    from strata.report import print_report
+    from strata.testing import run_tests
+
+    workspace = workspace_of(c)
+    if not only:
+        build_images(workspace, prepare(workspace, [], "embedded"), CheckOptions(), print_report)
+    sys.exit(run_tests(workspace, only))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from strata.cli.frame import IMAGES, VARIANT, strata_task, workspace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from strata.plan import Plan
     from strata.workspace import Workspace
 
@@ -47,16 +49,17 @@ def plan(
     c: Any,
     image: list[str],
     variant: str = "embedded",
-    json: bool = False,  # noqa: A002 - the flag's name is a contract
+    json: bool = False,
     explain: bool = False,
 ) -> None:
     """Show the tree of steps: input digest and state (current, build) of each."""
+    from strata.load import load
     from strata.pipeline import prepare
 
     workspace = workspace_of(c)
     made = prepare(workspace, image, variant)
     if json:
-        print_json(workspace, made)
+        print_json(workspace, made, load(workspace.root).variants)
     else:
         print_plan(workspace, made, explain=explain)
 
@@ -83,14 +86,15 @@ def print_plan(workspace: Workspace, plan: Plan, *, explain: bool = False) -> No
         print(f"left out: {name}: {why}")
 
 
-def print_json(workspace: Workspace, plan: Plan) -> None:
-    """Print the plan as a document for programs, such as a workflow's matrix."""
+def print_json(workspace: Workspace, plan: Plan, variants: Iterable[str]) -> None:
+    """Print the plan as a document for programs; `variants` are all that the project has."""
     from strata.pipeline import step_states
 
     states = step_states(workspace, plan)
     document = {
         "schema": PLAN_SCHEMA,
         "variant": plan.variant.name,
+        "variants": list(variants),
         "platforms": list(plan.variant.platforms),
         "steps": [
             {

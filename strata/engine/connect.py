@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PATIENCE = 10
 DEFAULT_PORT = 2375
 UNIX = "unix://"
+PONG = b"HTTP/1.0 200"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +58,9 @@ def client(engine: Engine, timeout: int = 60) -> docker.DockerClient:
     `timeout` is in seconds, for each answer.  Raises `HostError` when the
     engine does not answer.
     """
+    closed = why_unreachable(engine)
+    if closed is not None:
+        raise HostError(closed)
     # The SDK takes 0.1 s to import: only those who need it should wait.
     import docker  # noqa: PLC0415
     from docker.tls import TLSConfig  # noqa: PLC0415
@@ -113,6 +117,22 @@ def knock(engine: Engine) -> OSError | ValueError | None:
     except (OSError, ValueError) as error:
         return error
     return None
+
+
+def answers(engine: Engine, patience: float = 1.0) -> bool:
+    """Tell whether an engine on a Unix socket is done with starting.
+
+    It listens long before, and may die in between; only then does it answer
+    /_ping.  `patience` is in seconds.
+    """
+    with socket.socket(socket.AF_UNIX) as door:
+        door.settimeout(patience)
+        try:
+            door.connect(str(engine.socket_path))
+            door.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+            return door.recv(len(PONG)) == PONG
+        except OSError:
+            return False
 
 
 def why_unreachable(engine: Engine) -> Problem | None:

@@ -52,7 +52,7 @@ def wait_until(is_ready: Callable[[], bool], *, name: str, pid_file: Path, log: 
     began = time.monotonic()
     while not is_ready():
         waited = time.monotonic() - began
-        is_gone = not is_running(read_pid(pid_file), name)
+        is_gone = not command_line(read_pid(pid_file))
         if is_gone or waited > STARTING:
             how = "ended while starting" if is_gone else f"was not ready after {waited:.0f} s"
             raise HostError.at(name, f"it {how}{last_lines(log)}", f"the whole log: {log}")

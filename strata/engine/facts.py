@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strata.engine.connect import PATIENCE, client, unreachable, why_unreachable
+from strata.engine.connect import PATIENCE, client, unreachable
 from strata.errors import HostError, Problem
 from strata.run import run
 
@@ -60,9 +60,6 @@ def check_engine(engine: Engine, need_bytes: int = NEEDED_BYTES) -> EngineFacts:
     `need_bytes` is how much must be free on its data root, where that is on
     this machine.
     """
-    closed = why_unreachable(engine)
-    if closed is not None:
-        raise HostError(closed)
     # Any failure of the SDK here has one meaning: it is no engine that answers.
     import docker.errors  # noqa: PLC0415
     import requests.exceptions  # noqa: PLC0415

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from strata import apt
-from strata.engine.connect import UNIX, Engine, knock
+from strata.engine.connect import UNIX, Engine, answers, knock
 from strata.engine.daemon import SYSTEM_PATH, say, start_detached, wait_until
 from strata.engine.find import SYSTEM_SOCKET
 from strata.engine.packages import (
@@ -132,7 +132,11 @@ def start_system_engine(engine: Engine, prefix: tuple[str, ...]) -> None:
         return
     say(f"starting dockerd (log: {DAEMON_LOG})")
     start_detached(("dockerd",), pid_file=DAEMON_PID, log=DAEMON_LOG, prefix=prefix)
+    # Without root we may be kept out even of an engine that answers.
     waited = wait_until(
-        lambda: is_listening(engine), name="dockerd", pid_file=DAEMON_PID, log=DAEMON_LOG
+        lambda: answers(engine) or isinstance(knock(engine), PermissionError),
+        name="dockerd",
+        pid_file=DAEMON_PID,
+        log=DAEMON_LOG,
     )
     say(f"dockerd answers after {waited:.1f} s")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from strata.engine.connect import UNIX, Engine, knock
+from strata.engine.connect import UNIX, Engine, answers, knock
 from strata.engine.daemon import is_running, read_pid, say, start_detached, wait_until
 from strata.engine.install import install_private_programs
 from strata.engine.leftovers import end_processes, remove_shared_traces, unmount
@@ -20,7 +20,7 @@ from strata.engine.network import ROUTES, free_pool, make_network, remove_networ
 from strata.errors import HostError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from ipaddress import IPv4Network
 
     from strata.workspace import Workspace
@@ -184,16 +184,20 @@ def _start(place: Place) -> None:
     place.settings.write_text(json.dumps(daemon_settings(place, pool), indent=2))
     say(f"starting a private Docker engine (logs: {place.log('dockerd').parent})")
     containerd = Engine(host=f"{UNIX}{place.containerd_address}", origin="private")
-    waited = _launch(place, ("containerd", "--config", str(config)), containerd)
-    waited += _launch(place, ("dockerd", "--config-file", str(place.settings)), place.engine)
+    waited = _launch(
+        place, ("containerd", "--config", str(config)), lambda: knock(containerd) is None
+    )
+    waited += _launch(
+        place, ("dockerd", "--config-file", str(place.settings)), lambda: answers(place.engine)
+    )
     say(f"it answers at {place.engine.host} after {waited:.1f} s")
 
 
-def _launch(place: Place, argv: tuple[str, ...], door: Engine) -> float:
+def _launch(place: Place, argv: tuple[str, ...], is_ready: Callable[[], bool]) -> float:
     program = argv[0]
     pid_file, log = place.pid_file(program), place.log(program)
     start_detached(argv, pid_file=pid_file, log=log)
-    return wait_until(lambda: knock(door) is None, name=program, pid_file=pid_file, log=log)
+    return wait_until(is_ready, name=program, pid_file=pid_file, log=log)
 
 
 def _clear(place: Place) -> None:

@@ -10,8 +10,8 @@ py-rattler on PYTHONPATH.  It needs nothing else, and nothing of strata.
 - Each package's sha256 is compared with the slice before anything is installed.
 - What lower layers installed must not change: every file of theirs is compared
   before and after.
-- The package cache should lie on the prefix's file system, so that files are
-  hard-linked rather than copied.  It is removed at the end.
+- The package cache should lie on the prefix's file system: files are hard-linked
+  then, not copied.  It is removed at the end.
 - Post-link scripts don't run; packages that have one are named.
 
 Exit codes: 0 done, 2 bad arguments, 3 the slice or a package is not what it
@@ -68,12 +68,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--packages", type=Path, required=True, help="folder of the packages")
     parser.add_argument("--prefix", type=Path, required=True, help="the environment")
     parser.add_argument("--cache", type=Path, required=True, help="folder to make and remove")
-    parser.add_argument(
-        "--epoch",
-        type=int,
-        default=os.environ.get("SOURCE_DATE_EPOCH", "0"),
-        help="time to write into the history, seconds since 1970 (SOURCE_DATE_EPOCH)",
-    )
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "0")
+    parser.add_argument("--epoch", type=int, default=epoch, help="seconds, for the history")
     return parser
 
 
@@ -83,9 +79,7 @@ def install(slice_path: Path, packages: Path, prefix: Path, cache: Path, epoch: 
     archives = verify(entries, packages)
     say(f"verified {len(entries)} packages")
     if cache.exists() and any(cache.iterdir()):
-        raise InstallError(
-            2, f"{cache}: is not empty, and would be removed at the end", "name a new folder"
-        )
+        raise InstallError(2, f"{cache}: is not empty, and it gets removed", "name a new folder")
     before = snapshot(prefix)
     try:
         link(archives, prefix, cache)
@@ -114,8 +108,7 @@ def read_slice(path: Path) -> list[dict[str, str]]:
         raise InstallError(BAD_SLICE, f"{path}: {failure}", "write the slice anew") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InstallError(BAD_SLICE, f"{path}: is not a {SCHEMA} document", "write it anew")
-    entries: list[dict[str, str]] = document["packages"]
-    return entries
+    return list(document["packages"])
 
 
 def verify(entries: list[dict[str, str]], packages: Path) -> dict[str, Path]:
@@ -157,9 +150,8 @@ def link(archives: dict[str, Path], prefix: Path, cache: Path) -> None:
     try:
         import rattler  # noqa: PLC0415 - what goes before needs no rattler, and is tested without
     except ImportError as failure:
-        raise InstallError(
-            FAILED, f"py-rattler can't be imported: {failure}", "put it on PYTHONPATH"
-        ) from None
+        what = f"py-rattler can't be imported: {failure}"
+        raise InstallError(FAILED, what, "put it on PYTHONPATH") from None
 
     async def work() -> None:
         # A record made from the archive has a file:// URL: nothing asks a network.

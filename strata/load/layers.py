@@ -112,13 +112,13 @@ def _roots(
 
 
 def _check_requires(layers: Mapping[str, Layer], problems: list[Problem]) -> None:
-    for layer in layers.values():
-        for name in layer.requires:
-            if name not in layers:
-                problems.append(
-                    Problem(
-                        where=f"layers/{layer.name}/layer.toml",
-                        what=f'requires: no layer "{name}"{closest(name, list(layers))}',
-                        fix="./inv list shows every layer",
-                    )
-                )
+    problems += [
+        Problem(
+            where=f"layers/{layer.name}/layer.toml",
+            what=f'requires: no layer "{name}"{closest(name, list(layers))}',
+            fix="./inv list shows every layer",
+        )
+        for layer in layers.values()
+        for name in layer.requires
+        if name not in layers
+    ]

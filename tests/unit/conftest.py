@@ -44,7 +44,9 @@ def make_wheel() -> WheelMaker:
         info = f"{name}-{version}.dist-info"
         content = {
             f"{name}/__init__.py": f"NAME = '{name}'\n",
-            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}",
+            f"{info}/METADATA": (
+                f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}"
+            ),
             f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
             **(files or {}),
         }

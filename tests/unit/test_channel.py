@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import strata.embedded.channel as module
+from strata.embedded import channel as module
 from strata.embedded.channel import channel_key, make_channel, read_names, shares, verify_channel
+from strata.embedded.child import call_child
+from strata.embedded.convert import CONVERTER_VERSION
 from strata.embedded.pins import Pin
 from strata.embedded.wheels import sha256_of
 from strata.errors import DefinitionError, LockError
@@ -53,11 +55,10 @@ def test_a_channel_is_made_once_and_mended_where_it_is_damaged(
     assert manifest["hashes"] == {file: record["sha256"] for file, record in records.items()}
 
     jobs: list[dict[str, object]] = []
-    call = module.call_child
 
     def watched(job: dict[str, object], where: str) -> object:
         jobs.append(dict(job))
-        return call(job, where)
+        return call_child(job, where)
 
     monkeypatch.setattr(module, "call_child", watched)
     assert make_channel(workspace, variant, EPOCH) == channel
@@ -128,7 +129,7 @@ def test_the_key_follows_everything_that_decides_the_bytes() -> None:
 def test_the_key_follows_the_converter(monkeypatch: pytest.MonkeyPatch) -> None:
     """A newer converter makes a channel of its own."""
     before = channel_key([], {}, EPOCH)
-    monkeypatch.setattr(module, "CONVERTER_VERSION", module.CONVERTER_VERSION + 1)
+    monkeypatch.setattr(module, "CONVERTER_VERSION", CONVERTER_VERSION + 1)
     assert channel_key([], {}, EPOCH) != before
 
 

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,12 +42,22 @@ DEMO = {
 }
 
 
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 @pytest.fixture
 def prefix(tmp_path: Path, make_wheel: WheelMaker) -> Path:
     """Lay a wheel with a bit of everything out under a prefix with spaces and quotes."""
     wheel = make_wheel(tmp_path, "demo", files=DEMO, executable=frozenset({"demo/cli.py"}))
     prefix = tmp_path / 'a "b" $c'
-    lay_out(wheel, prefix)
+    with _umask(0o077):
+        lay_out(wheel, prefix)
     (prefix / "bin" / "python").symlink_to(sys.executable)
     return prefix
 
@@ -135,6 +146,11 @@ def _unpacked(package: Path) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
                         yield member, stream.read() if stream else b""
 
 
+def _dates(package: Path) -> list[tuple[int, ...]]:
+    with zipfile.ZipFile(package) as archive:
+        return [entry.date_time for entry in archive.infolist()]
+
+
 def _convert(out: Path, wheels: list[Path]) -> dict[str, Path]:
     out.mkdir()
     job = {
@@ -163,11 +179,8 @@ def test_converting_twice_gives_the_same_bytes(tmp_path: Path, make_wheel: Wheel
     copies = [Path(shutil.copyfile(wheel, elsewhere / wheel.name)) for wheel in wheels]
     for copy in copies:
         os.utime(copy, (1, 1))
-    umask = os.umask(0o077)
-    try:
+    with _umask(0o077):
         second = _convert(tmp_path / "second", copies)
-    finally:
-        os.umask(umask)
     assert {name: path.name for name, path in first.items()} == {
         "python": "python-3.11.2-py311_0.conda",
         "demo": "renamed-1.0-py311_0.conda",
@@ -180,6 +193,7 @@ def test_converting_twice_gives_the_same_bytes(tmp_path: Path, make_wheel: Wheel
     )
     times = {member.mtime for path in first.values() for member, _ in _unpacked(path)}
     assert times == {EPOCH}
+    assert {date for path in first.values() for date in _dates(path)} == {(1980, 1, 1, 0, 0, 0)}
     index = next(d for m, d in _unpacked(first["local"]) if m.name == "info/index.json")
     assert json.loads(index)["depends"] == ["other >=1", "python >=3.11,<3.12", "renamed <2a0"]
 

@@ -45,7 +45,7 @@ FILES: dict[str, dict[str, str]] = {
         f"{SITE}/alpha/bad.py": "def (:\n",
         f"{SITE}/alpha/__pycache__/__init__.{sys.implementation.cache_tag}.pyc": "stale",
         "share/alpha.py": "this is never imported\n",
-        "bin/.alpha-post-link.sh": "#!/bin/sh\ntouch /tmp/it-ran\n",
+        "bin/.alpha-post-link.sh": "#!/bin/sh\ntouch $PREFIX/it-ran\n",
     },
     "beta": {f"{SITE}/beta.py": "import alpha\nVALUE = alpha.join('x')\n"},
     "clash": {f"{SITE}/alpha/__init__.py": "VALUE = 2\n"},
@@ -76,12 +76,15 @@ class Build:
     """What an image build has at hand: packages, a prefix, a cache."""
 
     def __init__(self, folder: Path, packages: Path) -> None:
+        """Lay out the folders."""
         self.folder = folder
         self.packages = packages
         self.prefix = folder / "env"
         self.cache = folder / "cache"
+        self.umask = 0o022
 
     def entry(self, name: str) -> dict[str, str]:
+        """Return a package's entry of a slice, with its true hash."""
         filename = f"{name}-1.0-h0_0.conda"
         data = (self.packages / "linux-64" / filename).read_bytes()
         return {
@@ -98,6 +101,7 @@ class Build:
     def install(
         self, *names: str, entries: list[dict[str, str]] | None = None
     ) -> subprocess.CompletedProcess[str]:
+        """Run the program on packages by name, or on given entries."""
         packages = [self.entry(name) for name in names] if entries is None else entries
         slice_path = self.folder / "slice.json"
         slice_path.write_text(json.dumps({"schema": "strata.slice/1", "packages": packages}))
@@ -108,29 +112,35 @@ class Build:
         dead = dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), "http://127.0.0.1:9")
         site = {"PYTHONPATH": sysconfig.get_path("purelib")}
         return subprocess.run(
-            argv, capture_output=True, text=True, env={**os.environ, **dead, **site}, check=False
+            argv,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **dead, **site},
+            umask=self.umask,
+            check=False,
         )
 
     def good(self, *names: str) -> str:
+        """Install, see that it went well, and return what was printed."""
         done = self.install(*names)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
     def state(self) -> dict[str, tuple[int, str, bytes]]:
-        """Return mode, link and bytes of every file of the prefix."""
+        """Return mode, link and bytes of every file and folder of the prefix."""
         return {
             str(path.relative_to(self.prefix)): (
                 path.lstat().st_mode,
                 str(path.readlink()) if path.is_symlink() else "",
-                b"" if path.is_symlink() else path.read_bytes(),
+                path.read_bytes() if path.is_file() and not path.is_symlink() else b"",
             )
             for path in sorted(self.prefix.rglob("*"))
-            if path.is_symlink() or path.is_file()
         }
 
 
 @pytest.fixture
 def build(tmp_path: Path, packages: Path) -> Build:
+    """Return a fresh build."""
     return Build(tmp_path, packages)
 
 
@@ -143,13 +153,16 @@ def test_two_layers_install_beside_each_other(build: Build) -> None:
     cached = f"{SITE}/__pycache__/beta.{sys.implementation.cache_tag}.pyc"
     assert after.keys() - before.keys() == {
         f"{SITE}/beta.py",
+        f"{SITE}/__pycache__",
         cached,
         "conda-meta/beta-1.0-h0_0.json",
     }
     assert {path for path in before if before[path] != after[path]} == {"conda-meta/history"}
+    record = json.loads(after["conda-meta/beta-1.0-h0_0.json"][2])
+    assert record["files"] == [cached, f"{SITE}/beta.py"]
     assert not build.cache.exists()
     python = build.prefix / "bin" / "python"
-    run = [python, "-c", f"import sys; sys.path[:0] = ['{build.prefix / SITE}']; import beta"]
+    run = [str(python), "-c", f"import sys; sys.path[:0] = ['{build.prefix / SITE}']; import beta"]
     assert subprocess.run(run, check=False).returncode == 0
 
 
@@ -160,7 +173,7 @@ def test_two_installations_are_alike_to_the_last_byte(build: Build) -> None:
     first = build.state()
     build.prefix.rename(build.folder / "first")
     build.cache = build.folder / "another-cache"
-    os.umask(os.umask(0o077))
+    build.umask = 0o077
     build.good("python", "alpha")
     build.good("beta")
     assert build.state() == first
@@ -200,7 +213,7 @@ def test_modules_are_compiled_and_never_compared_with_their_source(build: Build)
 def test_post_link_scripts_are_named_and_not_run(build: Build) -> None:
     """A package's script never runs as root in the build unseen."""
     assert "not run: bin/.alpha-post-link.sh" in build.good("python", "alpha")
-    assert not Path("/tmp/it-ran").exists()
+    assert not (build.prefix / "it-ran").exists()
 
 
 def test_a_wrong_hash_stops_before_anything_is_installed(build: Build) -> None:

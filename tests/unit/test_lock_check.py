@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import tomllib
+from pathlib import Path
 
 import pytest
 import yaml
 
 from strata.lock import LockInputs, check_lock, inputs_digest, lock_inputs
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ROOT = Path(__file__).parents[2]
 CHANNEL = "https://embedded.strata.invalid/"
 PINS = f"""\
 accelerator: cpu
@@ -27,6 +26,7 @@ class Variant:
     """A variant with two layers and a good lock, of which one thing can be changed."""
 
     def __init__(self, folder: Path) -> None:
+        """Write the definitions, and keep a lock that suits them."""
         self.folder = folder
         self.pins = folder / "pins.yml"
         self.lower = folder / "lower.yml"
@@ -55,6 +55,7 @@ class Variant:
 
     @staticmethod
     def package(name: str, category: str, *dependencies: str) -> dict[str, object]:
+        """Return one entry of a lock."""
         return {
             "name": name,
             "version": "1.0",
@@ -68,9 +69,11 @@ class Variant:
         }
 
     def inputs(self) -> LockInputs:
+        """Read the definitions as they are now."""
         return lock_inputs({"pytorch": self.lower, "jupyter": self.upper}, self.pins)
 
     def problems(self) -> list[str]:
+        """Write the lock and return what is wrong with it, as `FILE: WHAT`."""
         self.path.write_text(yaml.safe_dump(self.lock, sort_keys=False), encoding="utf-8")
         return [
             f"{problem.where}: {problem.what}".replace(f"{self.folder}/", "")
@@ -80,6 +83,7 @@ class Variant:
 
 @pytest.fixture
 def variant(tmp_path: Path) -> Variant:
+    """Return a variant with a good lock."""
     folder = tmp_path / "tiny"
     folder.mkdir()
     return Variant(folder)
@@ -227,22 +231,36 @@ def test_a_channel_of_the_lock_is_one_of_the_pins(
 def test_a_layer_never_needs_a_higher_layers_package(variant: Variant) -> None:
     """A lock that gives a lower layer's package to a higher one is refused."""
     variant.lock["package"][0]["category"] = "jupyter"  # type: ignore[index]
-    assert variant.problems() == [
-        "conda-lock.yml: linux-64: pytorch needs python, "
-        "which the lock gives to the higher layer jupyter"
-    ]
+    expected = (
+        "conda-lock.yml: linux-64: pytorch needs python, which the lock gives to the higher "
+        "layer jupyter"
+    )
+    assert variant.problems() == [expected]
 
 
 def test_a_category_that_no_layer_has_is_refused(variant: Variant) -> None:
     """A package that no image would get is a fault, and the closest name is told."""
     variant.lock["package"][2]["category"] = "jupiter"  # type: ignore[index]
-    assert variant.problems() == [
+    expected = (
         'conda-lock.yml: lab 1.0 (linux-64): no layer has the category "jupiter"'
         ' (did you mean "jupyter"?)'
-    ]
+    )
+    assert variant.problems() == [expected]
 
 
 def test_a_lock_that_lacks_a_dependency_is_refused(variant: Variant) -> None:
     """Every layer's packages are there, down to the last dependency."""
     variant.lock["package"][2]["dependencies"] = {"tornado": ""}  # type: ignore[index]
     assert variant.problems() == ["upper.yml: linux-64: lab needs tornado, which the lock lacks"]
+
+
+@pytest.mark.parametrize(
+    "pins", sorted((ROOT / "locks").glob("*/pins.yml")), ids=lambda path: path.parent.name
+)
+def test_the_locks_of_this_repository_are_current(pins: Path) -> None:
+    """What is committed can be built from: no lock is stale, broken or incomplete."""
+    environments = {
+        tomllib.loads(path.with_name("layer.toml").read_text(encoding="utf-8"))["category"]: path
+        for path in sorted((ROOT / "layers").glob("*/environment.yml"))
+    }
+    assert check_lock(pins.with_name("conda-lock.yml"), lock_inputs(environments, pins)) == []

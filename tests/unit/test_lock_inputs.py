@@ -35,6 +35,7 @@ dependencies: [jupyterlab]
 
 
 def read(folder: Path, *, pins: str = PINS, lower: str = LOWER, upper: str = UPPER) -> LockInputs:
+    """Read a variant with two layers."""
     (folder / "pins.yml").write_text(pins, encoding="utf-8")
     (folder / "lower.yml").write_text(lower, encoding="utf-8")
     (folder / "upper.yml").write_text(upper, encoding="utf-8")
@@ -44,6 +45,7 @@ def read(folder: Path, *, pins: str = PINS, lower: str = LOWER, upper: str = UPP
 
 
 def refusal(folder: Path, **texts: str) -> str:
+    """Return the text with which a variant is refused."""
     with pytest.raises(DefinitionError) as caught:
         read(folder, **texts)
     return str(caught.value)

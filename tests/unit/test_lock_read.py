@@ -44,10 +44,12 @@ package:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
+    """Return where the lock is."""
     return tmp_path / "tiny" / "conda-lock.yml"
 
 
 def refusal(path: Path, text: str) -> LockError:
+    """Return the error with which a lock is refused."""
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
     with pytest.raises(LockError) as caught:

@@ -13,6 +13,7 @@ from strata.lock.slice import categorise
 
 
 def package(name: str, *dependencies: str, platform: str = "linux-64") -> LockedPackage:
+    """Return a locked package."""
     return LockedPackage(
         name=name,
         version="1.0",
@@ -40,6 +41,7 @@ PACKAGES = (
 
 @pytest.fixture
 def lock() -> Lock:
+    """Return a lock with two layers' packages and another platform's."""
     return Lock(
         path=Path("locks/v/conda-lock.yml"),
         packages=PACKAGES,
@@ -51,6 +53,7 @@ def lock() -> Lock:
 
 
 def names(packages: tuple[LockedPackage, ...]) -> list[str]:
+    """Return the packages' names."""
     return [package.name for package in packages]
 
 

@@ -44,6 +44,7 @@ class Room:
     changes: tuple[LockChange, ...]
 
     def __init__(self, folder: Path) -> None:
+        """Write definitions and records."""
         self.folder = folder
         self.channel = folder / "channel"
         self.out = folder / "tiny" / "conda-lock.yml"
@@ -71,9 +72,11 @@ class Room:
             self.write(f"channel/{subdir}/repodata.json", json.dumps(repodata))
 
     def write(self, name: str, text: str) -> None:
+        """Write a file below the folder."""
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def solve(self) -> tuple[LockChange, ...]:
+        """Read the definitions and solve."""
         environments = {"low": self.folder / "lower.yml", "high": self.folder / "upper.yml"}
         self.inputs = lock_inputs(environments, self.out.with_name("pins.yml"))
         return solve_lock(self.inputs, self.channel, CANONICAL, self.out)
@@ -81,11 +84,13 @@ class Room:
 
 @pytest.fixture
 def room(tmp_path: Path) -> Room:
+    """Return a room where nothing was solved yet."""
     return Room(tmp_path)
 
 
 @pytest.fixture(scope="module")
 def solved(tmp_path_factory: pytest.TempPathFactory) -> Room:
+    """Return a room after one solve."""
     room = Room(tmp_path_factory.mktemp("solved"))
     room.changes = room.solve()
     return room
@@ -119,8 +124,11 @@ def test_a_solve_gives_one_good_lock_for_all_platforms_and_layers(solved: Room) 
 def test_a_second_solve_gives_the_same_bytes(solved: Room) -> None:
     """Nothing in a lock depends on the time or the run, and nothing else is left behind."""
     first = solved.out.read_bytes()
+    kept = solved.folder / "kept"
+    kept.hardlink_to(solved.out)
     assert solved.solve() == ()
     assert solved.out.read_bytes() == first
+    assert not kept.samefile(solved.out)  # a new file took its place in one step
     assert sorted(path.name for path in solved.out.parent.iterdir()) == [
         "conda-lock.yml",
         "pins.yml",

@@ -38,11 +38,13 @@ class FakePip:
     """Stands in for `run`: serves the files of a folder, or fails with a text."""
 
     def __init__(self, *outcomes: Path | str) -> None:
+        """Take what each call in turn comes to."""
         self.outcomes = list(outcomes)
         self.calls: list[list[str]] = []
         self.wanted: list[str] = []
 
     def __call__(self, argv: list[str], *, where: str, fix: str, **_: object) -> str:
+        """Note what was asked for, and serve it or fail."""
         self.calls.append(argv)
         options = dict(word.split("=", 1) for word in argv if word.startswith("--") and "=" in word)
         self.wanted.append(Path(options["--requirement"]).read_text())
@@ -147,7 +149,7 @@ def test_torch_is_looked_for_in_its_own_index_second(
 def test_a_failed_download_leaves_the_cache_as_it_was(
     tmp_path: Path, make_wheel: WheelMaker, pip: Callable[..., FakePip]
 ) -> None:
-    """Without torch among the missing there is one try; its failure is exit 4, and nothing stays."""
+    """Without torch among the missing there is one try, and its failure leaves nothing."""
     requirements = tmp_path / "wheels.txt"
     _pin(make_wheel(tmp_path / "served", "one"), requirements)
     fake = pip("no route to host")
@@ -178,12 +180,16 @@ def _only_here(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 def test_the_real_pip_takes_our_arguments(
     tmp_path: Path, make_wheel: WheelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pip itself downloads a pinned wheel from the place that its configuration names."""
+    """The real pip downloads binary wheels for our target from where its configuration says."""
     requirements = tmp_path / "wheels.txt"
-    _pin(make_wheel(tmp_path / "served", "one"), requirements)
+    tags = {"one": "cp311-cp311-manylinux_2_34_x86_64", "two": "cp39-abi3-manylinux2014_x86_64"}
+    for name, tag in tags.items():
+        wheel = make_wheel(tmp_path / "served", name)
+        _pin(wheel.rename(wheel.with_name(f"{name}-1.0-{tag}.whl")), requirements)
     _only_here(monkeypatch, tmp_path / "served")
     files = fetch_wheels(_workspace(tmp_path), requirements)
-    assert files["one"] == tmp_path / "cache" / "wheels" / "one-1.0-py3-none-any.whl"
+    folder = tmp_path / "cache" / "wheels"
+    assert files == {name: folder / f"{name}-1.0-{tag}.whl" for name, tag in tags.items()}
 
 
 def test_another_file_than_the_pinned_one_is_a_broken_lock(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,6 @@ from ddp.errors import Refused
 from ddp.plan import Machine, Plan, make_plan
 from ddp.processes import module_argv
 
-LOOPBACK = "127.0.0.1"
-
 
 def launch(plan: Plan, folder: Path) -> dict[int, int]:
     """Run the ranks to their end; return the exit codes of those that failed.
@@ -31,16 +30,17 @@ def launch(plan: Plan, folder: Path) -> dict[int, int]:
     and SIGKILL included.
     """
     os.environ.update(_environment(plan))
+    address = _loopback()
     config = LaunchConfig(
         min_nodes=1,
         max_nodes=1,
         nproc_per_node=plan.world_size,
         run_id=folder.name,
         # Port 0: the agent's store takes a free one and tells the ranks, so no
-        # number can be taken.  The address spares every look-up of a host name.
+        # number can be in use.  The address spares any look-up of this host's name.
         rdzv_backend="c10d",
-        rdzv_endpoint=f"{LOOPBACK}:0",
-        local_addr=LOOPBACK,
+        rdzv_endpoint=f"{address}:0",
+        local_addr=address,
         max_restarts=0,
         logs_specs=DefaultLogsSpecs(log_dir=str(folder / "logs")),
     )
@@ -50,6 +50,16 @@ def launch(plan: Plan, folder: Path) -> dict[int, int]:
     except ChildFailedError as failed:
         return {rank: failure.exitcode for rank, failure in failed.failures.items()}
     return {}
+
+
+def _loopback() -> str:
+    # torch looks the address up in reverse, in its IPv6 form, and warns when there
+    # is no answer, as for 127.0.0.1 under --network none; for the name there is one.
+    try:
+        socket.getaddrinfo("localhost", None)
+    except OSError:
+        return "127.0.0.1"
+    return "localhost"
 
 
 def _environment(plan: Plan) -> dict[str, str]:
