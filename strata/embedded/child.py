@@ -6,7 +6,6 @@ The result is written first, and the process leaves without that end.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import sys
@@ -64,7 +63,9 @@ def convert_all(job: dict[str, Any]) -> dict[str, str]:
 
 def index(job: dict[str, Any]) -> None:
     """Write the repodata of the channel that a job names, the same whenever it is written."""
-    from rattler.index import index_fs  # noqa: PLC0415 - not loaded where it is not used
+    import asyncio  # noqa: PLC0415 - not loaded where it is not used
+
+    from rattler.index import index_fs  # noqa: PLC0415 - the same
 
     channel = Path(job["channel"])
     asyncio.run(index_fs(channel, force=True, write_zst=False, write_shards=False))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from strata.errors import DefinitionError, Problem
+from strata.load.arguments import check_arguments
 from strata.load.images import load_images
 from strata.load.layers import load_layers
 from strata.load.schema import closest
-from strata.load.variants import check_arguments, load_variants
+from strata.load.variants import load_variants
 from strata.model import Project
 
 if TYPE_CHECKING:
@@ -25,9 +26,11 @@ def load(root: Path) -> Project:
     """
     problems: list[Problem] = []
     layers = load_layers(root, problems)
+    is_whole = not problems
     images = load_images(root, layers, problems)
     variants = load_variants(root, layers, problems)
-    check_arguments(layers, variants, problems)
+    if is_whole:  # else an argument of a layer that can't be read would seem to be missing
+        check_arguments(layers, images.values(), variants.values(), problems)
     for folder, found in (("layers", layers), ("images", images), ("locks", variants)):
         if not found and not problems:
             problems.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strata.errors import DefinitionError, Problem
-from strata.load.schema import ImageFile, closest, read_toml
+from strata.load.schema import ImageFile, closest, folders, read_toml
 from strata.model import Image
 from strata.tags import validate_image_name
 
@@ -23,6 +23,7 @@ def load_images(
 ) -> dict[str, Image]:
     """Read every image below `root`, adding what is wrong to `problems`."""
     images: dict[str, Image] = {}
+    names = [folder.name for folder in folders(root / "layers")]
     for path in sorted((root / "images").glob("*.toml")):
         where = f"images/{path.name}"
         file = read_toml(path, where, ImageFile)
@@ -33,7 +34,7 @@ def load_images(
             validate_image_name(path.stem, where)
         except DefinitionError as invalid:
             problems += invalid.problems
-        problems += _climb_problems(where, file, layers)
+        problems += _climb_problems(where, file, layers, names)
         images[path.stem] = Image(
             name=path.stem,
             summary=file.summary,
@@ -43,7 +44,9 @@ def load_images(
     return images
 
 
-def _climb_problems(where: str, file: ImageFile, layers: Mapping[str, Layer]) -> list[Problem]:
+def _climb_problems(
+    where: str, file: ImageFile, layers: Mapping[str, Layer], names: list[str]
+) -> list[Problem]:
     problems: list[Problem] = []
 
     def add(what: str, fix: str) -> None:
@@ -51,11 +54,8 @@ def _climb_problems(where: str, file: ImageFile, layers: Mapping[str, Layer]) ->
 
     for index, name in enumerate(file.layers):
         place = f"layers[{index}]"
-        if name not in layers:
-            add(
-                f'{place}: no layer "{name}"{closest(name, list(layers))}',
-                "./inv list shows every layer",
-            )
+        if name not in names:
+            add(f'{place}: no layer "{name}"{closest(name, names)}', "./inv list shows every layer")
             continue
         below = file.layers[:index]
         if below and name <= below[-1]:
@@ -63,7 +63,8 @@ def _climb_problems(where: str, file: ImageFile, layers: Mapping[str, Layer]) ->
                 f'{place}: "{name}" does not climb above "{below[-1]}"',
                 "list the layers from bottom to top, each once",
             )
-        for needed in layers[name].requires:
+        # A layer that could not be read has problems of its own.
+        for needed in layers[name].requires if name in layers else ():
             if needed not in below:
                 add(
                     f'{place}: "{name}" requires "{needed}", which is not below it',

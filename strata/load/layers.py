@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import yaml
 
 from strata.errors import Problem
 from strata.load.dockerfile import open_arguments, starts_from_parent
-from strata.load.schema import LayerFile, closest, folders, read_toml
+from strata.load.schema import LayerFile, closest, folders, read_text, read_toml
 from strata.model import Layer
 
 if TYPE_CHECKING:
@@ -17,43 +18,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LAYER_NAME = re.compile(r"^[0-9]{2}-[a-z][a-z0-9-]*$")
+# What the build itself mounts into every Dockerfile, by these names.
+OWN_CONTEXTS = ("env", "parent", "rattler", "tools")
+# libyaml is ten times as quick; not every platform's PyYAML has it.
+Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def load_layers(root: Path, problems: list[Problem]) -> dict[str, Layer]:
     """Read every layer below `root`, adding what is wrong to `problems`."""
     layers: dict[str, Layer] = {}
+    names = [folder.name for folder in folders(root / "layers")]
     for folder in folders(root / "layers"):
         where = f"layers/{folder.name}"
         if not LAYER_NAME.match(folder.name):
-            problems.append(
-                Problem(
-                    where=where, what="is no layer's name", fix="call it NN-name, such as 35-vision"
-                )
-            )
+            fix = "call it NN-name, such as 35-vision"
+            problems.append(Problem(where=where, what="is no layer's name", fix=fix))
             continue
+        text = _dockerfile(folder, where, problems)
         file = read_toml(folder / "layer.toml", f"{where}/layer.toml", LayerFile)
         if isinstance(file, list):
             problems += file
             continue
-        dockerfile = folder / "Dockerfile"
-        text = dockerfile.read_text() if dockerfile.is_file() else ""
-        if not starts_from_parent(text):
-            problems.append(
-                Problem(
-                    where=f"{where}/Dockerfile",
-                    what="does not start with `FROM parent`",
-                    fix="the plan says what the parent is: make `FROM parent` the first line",
-                )
-            )
-        for context in file.contexts:
-            if not (root / context).is_dir():
-                problems.append(
-                    Problem(
-                        where=f"{where}/layer.toml",
-                        what=f'contexts: no folder "{context}" in the project',
-                        fix="name a folder that is there",
-                    )
-                )
+        _check_contexts(root, f"{where}/layer.toml", file, problems)
+        _check_requires(f"{where}/layer.toml", file, names, problems)
         layers[folder.name] = Layer(
             name=folder.name,
             folder=folder,
@@ -66,8 +53,38 @@ def load_layers(root: Path, problems: list[Problem]) -> dict[str, Layer]:
             facts=file.facts,
             arguments=open_arguments(text),
         )
-    _check_requires(layers, problems)
+    _check_categories(layers, problems)
     return layers
+
+
+def _dockerfile(folder: Path, where: str, problems: list[Problem]) -> str:
+    text = read_text(folder / "Dockerfile", f"{where}/Dockerfile")
+    if isinstance(text, Problem):
+        problems.append(text)
+        return ""
+    if not starts_from_parent(text):
+        problems.append(
+            Problem(
+                where=f"{where}/Dockerfile",
+                what="does not start with `FROM parent`",
+                fix="the plan says what the parent is: make `FROM parent` the first line",
+            )
+        )
+    return text
+
+
+def _check_contexts(root: Path, where: str, file: LayerFile, problems: list[Problem]) -> None:
+    """Contexts are folders of the project, which Dockerfiles mount by their last names."""
+    names: list[str] = list(OWN_CONTEXTS)
+    for context in file.contexts:
+        path = PurePosixPath(context)
+        if path.is_absolute() or ".." in path.parts or not (root / path).is_dir():
+            what = f'contexts: no folder "{context}" in the project'
+            problems.append(Problem(where=where, what=what, fix="name a folder that is there"))
+        elif path.name in names:
+            what = f'contexts: "{context}" would be mounted as "{path.name}", which is taken'
+            problems.append(Problem(where=where, what=what, fix="rename the folder"))
+        names.append(path.name)
 
 
 def _roots(
@@ -85,40 +102,59 @@ def _roots(
         return ()
     if category is None:
         return ()
-    try:
-        data = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
-    except yaml.YAMLError as invalid:
-        mark = getattr(invalid, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark else ""
-        problems.append(
-            Problem(
-                where=f"{where}/environment.yml{line}",
-                what=f"invalid YAML: {getattr(invalid, 'problem', invalid)}",
-                fix="correct that line",
-            )
-        )
-        return ()
-    names = data.get("dependencies") if isinstance(data, dict) else None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        problems.append(
-            Problem(
-                where=f"{where}/environment.yml",
-                what="has no list `dependencies` of conda names",
-                fix="write `dependencies:` and one `- name` a line",
-            )
-        )
+    names = _dependencies(path, f"{where}/environment.yml")
+    if isinstance(names, Problem):
+        problems.append(names)
         return ()
     return tuple(re.split(r"[\s=<>!~]", name, maxsplit=1)[0] for name in names)
 
 
-def _check_requires(layers: Mapping[str, Layer], problems: list[Problem]) -> None:
+def _dependencies(path: Path, where: str) -> list[str] | Problem:
+    text = read_text(path, where)
+    if isinstance(text, Problem):
+        return text
+    try:
+        data = yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader
+    except yaml.YAMLError as invalid:
+        mark = getattr(invalid, "problem_mark", None)
+        return Problem(
+            where=f"{where}:{mark.line + 1}" if mark else where,
+            what=f"invalid YAML: {getattr(invalid, 'problem', invalid)}",
+            fix="correct that line",
+        )
+    names = data.get("dependencies") if isinstance(data, dict) else None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return Problem(
+            where=where,
+            what="has no list `dependencies` of conda names",
+            fix="write `dependencies:` and one `- name` a line",
+        )
+    return names
+
+
+def _check_requires(where: str, file: LayerFile, names: list[str], problems: list[Problem]) -> None:
     problems += [
         Problem(
-            where=f"layers/{layer.name}/layer.toml",
-            what=f'requires: no layer "{name}"{closest(name, list(layers))}',
+            where=where,
+            what=f'requires: no layer "{name}"{closest(name, names)}',
             fix="./inv list shows every layer",
         )
-        for layer in layers.values()
-        for name in layer.requires
-        if name not in layers
+        for name in file.requires
+        if name not in names
     ]
+
+
+def _check_categories(layers: Mapping[str, Layer], problems: list[Problem]) -> None:
+    """A category is one layer's slice of the lock: two layers can't share it."""
+    owners: dict[str, str] = {}
+    for layer in layers.values():
+        if layer.category in owners:
+            problems.append(
+                Problem(
+                    where=f"layers/{layer.name}/layer.toml",
+                    what=f'category: "{layer.category}" is that of {owners[layer.category]}',
+                    fix="give each layer with an environment.yml a category of its own",
+                )
+            )
+        elif layer.category is not None:
+            owners[layer.category] = layer.name

@@ -62,6 +62,9 @@ class SourcesFile(_File):
     left_out: dict[str, str] = {}
 
 
+NEWLINE = "\n"
+OPEN_END = "(at end of document)"  # where tomllib names no line
+
 AnyFile = TypeVar("AnyFile", bound=_File)
 
 
@@ -73,17 +76,31 @@ def closest(name: str, names: list[str]) -> str:
 
 def read_toml(path: Path, where: str, schema: type[AnyFile]) -> AnyFile | list[Problem]:
     """Read and validate one file; return it, or everything that is wrong with it."""
+    text = read_text(path, where)
+    if isinstance(text, Problem):
+        return [text]
     try:
-        data = tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as invalid:
-        return [Problem(where=where, what=f"invalid TOML: {invalid}", fix="correct that line")]
-    except OSError as unreadable:
-        reason = unreadable.strerror or "cannot be read"
-        return [Problem(where=where, what=reason, fix=f"write {where}")]
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as invalid:
+        reason = str(invalid).replace(OPEN_END, f"(at line {text.rstrip().count(NEWLINE) + 1})")
+        return [Problem(where=where, what=f"invalid TOML: {reason}", fix="correct that line")]
     try:
         return schema.model_validate(data)
     except ValidationError as invalid:
         return [_problem(where, schema, error) for error in invalid.errors()]
+
+
+def read_text(path: Path, where: str) -> str | Problem:
+    """Return a file's text, or why there is none: it is missing, or not UTF-8 (the line is named)."""
+    try:
+        content = path.read_bytes()
+        return content.decode()
+    except UnicodeDecodeError as invalid:
+        line = content[: invalid.start].count(NEWLINE.encode()) + 1
+        return Problem(where=f"{where}:{line}", what="is not UTF-8", fix="correct that line")
+    except OSError as unreadable:
+        reason = unreadable.strerror or "cannot be read"
+        return Problem(where=where, what=reason, fix=f"write {where}")
 
 
 def _problem(where: str, schema: type[BaseModel], error: ErrorDetails) -> Problem:

@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
     from strata.model import Layer
 
-# What the build itself gives to every Dockerfile.
-BUILD_ARGUMENTS = ("SOURCE_DATE_EPOCH",)
-
 
 def load_variants(
     root: Path, layers: Mapping[str, Layer], problems: list[Problem]
 ) -> dict[str, Variant]:
     """Read every variant below `root`, adding what is wrong to `problems`."""
     variants: dict[str, Variant] = {}
+    names = [folder.name for folder in folders(root / "layers")]
     for folder in folders(root / "locks"):
         where = f"locks/{folder.name}/sources.toml"
         file = read_toml(folder / "sources.toml", where, SourcesFile)
@@ -35,15 +33,7 @@ def load_variants(
         except DefinitionError as invalid:
             problems += invalid.problems
         base = _base(where, file, problems)
-        for name in file.left_out:
-            if name not in layers:
-                problems.append(
-                    Problem(
-                        where=where,
-                        what=f'left_out: no layer "{name}"{closest(name, list(layers))}',
-                        fix="./inv list shows every layer",
-                    )
-                )
+        problems += _left_out_problems(where, file.left_out, layers, names)
         if base is not None:
             variants[folder.name] = Variant(
                 name=folder.name,
@@ -75,23 +65,25 @@ def _base(
     return None
 
 
-def check_arguments(
-    layers: Mapping[str, Layer], variants: Mapping[str, Variant], problems: list[Problem]
-) -> None:
-    """Add a problem for each ARG without a default that nobody supplies."""
-    inherited: set[str] = {name for layer in layers.values() for name in layer.args}
-    for variant in variants.values():
-        for layer in layers.values():
-            if layer.name in variant.left_out:
-                continue
-            given = {*BUILD_ARGUMENTS, *inherited, *variant.args}
-            problems += [
-                Problem(
-                    where=f"layers/{layer.name}/Dockerfile",
-                    what=f"ARG {name} is supplied by nobody in the variant {variant.name}"
-                    + closest(name, sorted(given)),
-                    fix=f"add it to [args] of layer.toml or of locks/{variant.name}/sources.toml",
-                )
-                for name in layer.arguments
-                if name not in given
-            ]
+def _left_out_problems(
+    where: str, left_out: Mapping[str, str], layers: Mapping[str, Layer], names: list[str]
+) -> list[Problem]:
+    unknown = [
+        Problem(
+            where=where,
+            what=f'left_out: no layer "{name}"{closest(name, names)}',
+            fix="./inv list shows every layer",
+        )
+        for name in left_out
+        if name not in names
+    ]
+    return unknown + [
+        Problem(
+            where=where,
+            what=f'left_out: "{layer.name}" requires "{name}", which is left out',
+            fix=f'leave "{layer.name}" out too',
+        )
+        for layer in layers.values()
+        for name in layer.requires
+        if name in left_out and layer.name not in left_out
+    ]

@@ -46,7 +46,7 @@ def test_a_pass_is_silent(passed: Result) -> None:
 
 def test_people_get_a_table(trainer: Trainer) -> None:
     """Three ranks pass too, and the table has a line for every phase and the verdict."""
-    result = trainer.check("--nproc", "3")
+    result = trainer.check("--nproc", "3", "--timeout", "150")
     lines = result.out.splitlines()
     assert result.code == 0
     assert lines[0] == "ddp-check: CPU, gloo, 3 ranks"
@@ -60,7 +60,7 @@ def test_people_get_a_table(trainer: Trainer) -> None:
         ("raise", "training", "rank 1: InjectedError"),
         ("exit", "training", "rank 1: exited early"),
         ("kill", "training", "rank 1: was killed by SIGKILL"),
-        ("hang", "training", "rank 1: hangs in training"),
+        ("hang", "training", "rank 1: hangs"),
         ("wrong-sum", "collectives", "rank 1: all_reduce of float32 is wrong in 1 of 65536"),
         ("wrong-gradient", "gradients", "rank 1: DDP's gradient of 0.weight differs"),
         ("diverge", "training", "rank 1: after training, 1 of 321 parameters are not bit-equal"),
@@ -81,7 +81,7 @@ def test_a_fault_is_found_and_its_rank_named(
         *["not run"] * (len(PHASES) - before - 1),
     ]
     assert result.phase(phase)["reason"].startswith(reason)
-    assert document["seconds"] < 60
+    assert document["seconds"] < 61  # the watchdog's 60, and the ending
     assert result.left == []
 
 
@@ -141,6 +141,6 @@ def test_two_checks_and_busy_ports_do_not_matter(trainer: Trainer) -> None:
             with suppress(OSError):  # somebody else listens there: as good
                 listener.bind(("", port))
                 listener.listen()
-        runs = [trainer.start("--json", network="host") for _ in range(2)]
+        runs = [trainer.start("--json", "--timeout", "150", network="host") for _ in range(2)]
         results = [trainer.finish(run) for run in runs]
     assert [(result.code, result.document["verdict"]) for result in results] == [(0, "pass")] * 2
