@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 from invoke import Exit, ParseError, Program
 
+from strata import __version__
 from strata.errors import DefinitionError
 
 
@@ -32,7 +31,7 @@ def _exit(wrong: ParseError) -> Exit:
     return Exit(message=str(error), code=DefinitionError.exit_code)
 
 
-program = Strata(name="strata", binary="inv", version=version("invoke"))
+program = Strata(name="strata", binary="inv", version=__version__)
 
 if __name__ == "__main__":
     program.run()

@@ -62,8 +62,8 @@ def render_bake(
             "context": str(step.layer.folder),
             "dockerfile": "Dockerfile",
             "contexts": named,
-            "args": {"SOURCE_DATE_EPOCH": epoch, **step.args},
-            "labels": dict(step.labels),
+            "args": _literal({"SOURCE_DATE_EPOCH": epoch, **step.args}),
+            "labels": _literal(step.labels),
             "platforms": list(plan.variant.platforms),
             "tags": [step.ref, *(i.ref for i in plan.images if i.step is step)],
             "output": [OUTPUT],
@@ -79,3 +79,8 @@ def render_bake(
         }
     wanted = [name for name in targets if name != BASE_TARGET]
     return {"group": {"default": {"targets": wanted}}, "target": targets}
+
+
+def _literal(values: Mapping[str, str]) -> dict[str, str]:
+    """Return texts that bake takes as they are: in its JSON, `${` and `%{` begin templates."""
+    return {k: v.replace("${", "$${").replace("%{", "%%{") for k, v in values.items()}

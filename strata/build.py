@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from strata.bake import render_bake
-from strata.contexts import make_contexts
-from strata.errors import BuildError
+from strata.errors import BuildError, Problem
 from strata.model import ImageBase
 from strata.run import run
+from strata.store import list_images
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,11 +45,11 @@ def build(workspace: Workspace, engine: Engine, store: Store, plan: Plan) -> Bui
     Raises `BuildError` naming the layer, the command and the log.
     """
     start = time.monotonic()
-    digests = store.digests()
+    digests = list_images(engine)
     missing = missing_steps(plan, digests)
     if missing:
         _bake(workspace, engine, plan, {step.name for step in missing})
-        digests = store.digests()
+        digests = list_images(engine)
         if lost := missing_steps(plan, digests):
             raise BuildError.at(
                 f"layers/{lost[0].layer.name}",
@@ -71,6 +72,8 @@ def bake_path(workspace: Workspace, plan: Plan) -> Path:
 
 
 def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> None:
+    from strata.contexts import make_contexts  # noqa: PLC0415 - slow to import, seldom needed
+
     contexts = make_contexts(workspace, plan, names)
     base = plan.variant.base
     base_ref = f"{base.image}@{base.digest}" if isinstance(base, ImageBase) else None
@@ -81,13 +84,27 @@ def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> 
     on_terminal = sys.stderr.isatty()
     log = workspace.build / "logs" / f"bake-{plan.variant.name}.log"
     progress = "auto" if on_terminal else "plain"
-    run(
-        ["docker", "buildx", "bake", "--file", str(path), "--progress", progress],
-        error=BuildError,
-        where=f"building {plan.variant.name}",
-        fix="read the lines above from the first ERROR on; the layer is named in brackets",
-        # An attestation would wrap each image into an index, with another digest.
-        env={**engine.env, "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"},
-        log=None if on_terminal else log,
-        show=on_terminal,
-    )
+    try:
+        run(
+            ["docker", "buildx", "bake", "--file", str(path), "--progress", progress],
+            error=BuildError,
+            where=f"building {plan.variant.name}",
+            fix="read the lines above from the first ERROR on; the layer is named in brackets",
+            # An attestation would wrap each image into an index, with another digest.
+            env={**engine.env, "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"},
+            log=None if on_terminal else log,
+            show=on_terminal,
+        )
+    except BuildError as failed:
+        raise naming_layer(failed, plan) from None
+
+
+def naming_layer(failed: BuildError, plan: Plan) -> BuildError:
+    """Return a failure of bake with the layer as its place, where bake's output names one."""
+    (problem,) = failed.problems
+    named = re.search(r"ERROR: target (\S+?): ", problem.what)
+    layers = {step.name: step.layer.name for step in plan.steps}
+    if named is None or named[1] not in layers:
+        return failed
+    where = f"layers/{layers[named[1]]}/Dockerfile"
+    return BuildError(Problem(where=where, what=problem.what, fix=problem.fix))

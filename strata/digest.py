@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,12 +20,15 @@ def text_digest(text: str) -> str:
 def file_digest(path: Path) -> str:
     """Return the SHA-256 of a file's bytes, and whether it is a program.
 
-    Of a file's mode only the x bit counts, as in git: the rest is the umask of
-    whoever cloned.  Modification times never count.
+    Of a file's mode only its owner's x bit counts, as in git: the rest is the
+    umask of whoever cloned.  Modification times never count, and of a symbolic
+    link only where it points.
     """
+    if path.is_symlink():
+        return f"-> {path.readlink()}"
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return f"{digest}{'+x' if os.access(path, os.X_OK) else ''}"
+    return f"{digest}{'+x' if path.stat().st_mode & stat.S_IXUSR else ''}"
 
 
 def folder_digests(folder: Path, name: str) -> dict[str, str]:
@@ -33,7 +36,8 @@ def folder_digests(folder: Path, name: str) -> dict[str, str]:
     return {
         f"{name}/{path.relative_to(folder).as_posix()}": file_digest(path)
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
+        if (path.is_file() or path.is_symlink())
+        and "__pycache__" not in path.relative_to(folder).parts
     }
 
 

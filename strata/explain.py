@@ -19,10 +19,11 @@ def read_inputs(path: Path) -> Inputs:
     if not path.is_file():
         return {}
     try:
-        found: Inputs = json.loads(path.read_text())
+        found = json.loads(path.read_text())
     except ValueError:
-        return {}  # it only explains: the next build writes it again
-    return found
+        found = None
+    # It only explains: the next build writes it again.
+    return found if isinstance(found, dict) else {}
 
 
 def write_inputs(path: Path, plan: Plan) -> None:

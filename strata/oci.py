@@ -10,7 +10,7 @@ import io
 import json
 import tarfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 BLOBS = "blobs/sha256/"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 GZIP_MAGIC = b"\x1f\x8b"
+TAR_MAGIC = b"ustar"
+TAR_MAGIC_AT = 257
+TAR_HEADER = 512
+Compression = Literal["gzip", "none", "zstd"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +39,8 @@ def read_layers(
 ) -> dict[str, tuple[LayerBlob, ...]]:
     """Return the layers, lowest first, of each image in a saved stream, by manifest digest.
 
-    A layer that several images share is read once.  `visit` is called with the
+    A layer that several images share is read once.  What is no image (an
+    attestation has a manifest, too) is passed over.  `visit` is called with the
     layer's digest and each entry of it.
     """
     documents: dict[str, Any] = {}
@@ -46,9 +51,9 @@ def read_layers(
             if file is None or not member.name.startswith(BLOBS):
                 continue
             digest = f"sha256:{member.name.removeprefix(BLOBS)}"
-            head = file.peek(4)  # type: ignore[attr-defined]  # tarfile gives a BufferedReader
-            if head.startswith((ZSTD_MAGIC, GZIP_MAGIC)):
-                with open_layer(file, is_zstd=head.startswith(ZSTD_MAGIC)) as entries:
+            head = file.peek(TAR_HEADER)  # type: ignore[attr-defined]  # it is a BufferedReader
+            if mode := _mode_of(head):
+                with open_layer(file, mode) as entries:
                     unpacked = 0
                     for entry in entries:
                         unpacked += entry.size
@@ -60,18 +65,29 @@ def read_layers(
     return {
         digest: tuple(layers[layer["digest"]] for layer in document["layers"])
         for digest, document in documents.items()
-        if "layers" in document
+        if "layers" in document and all(layer["digest"] in layers for layer in document["layers"])
     }
 
 
-def open_layer(file: IO[bytes], *, is_zstd: bool) -> tarfile.TarFile:
+def open_layer(file: IO[bytes], mode: Compression) -> tarfile.TarFile:
     """Open a layer's blob as a tar archive that is read forwards."""
-    if not is_zstd:
+    if mode == "gzip":
         return tarfile.open(fileobj=file, mode="r|gz")
+    if mode == "none":
+        return tarfile.open(fileobj=file, mode="r|")
     import zstandard  # noqa: PLC0415 - only images that are new are read
 
     reader = zstandard.ZstdDecompressor().stream_reader(file)
     return tarfile.open(fileobj=reader, mode="r|")
+
+
+def _mode_of(head: bytes) -> Compression | None:
+    """Say how a blob is compressed by its first bytes, None where it is no layer."""
+    if head.startswith(ZSTD_MAGIC):
+        return "zstd"
+    if head.startswith(GZIP_MAGIC):
+        return "gzip"
+    return "none" if head[TAR_MAGIC_AT:].startswith(TAR_MAGIC) else None
 
 
 class _Stream(io.RawIOBase):

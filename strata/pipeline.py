@@ -10,13 +10,14 @@ from strata.build import build, missing_steps
 from strata.check import check_image, raise_failures, remove_orphans
 from strata.describe import recorded_layers
 from strata.engine import check_engine, client, ensure_engine, find_engine
-from strata.errors import DefinitionError, LockError, Problem
+from strata.engine.connect import unreachable
+from strata.errors import DefinitionError, HostError, LockError, Problem
 from strata.explain import write_inputs
 from strata.load import load, select
 from strata.lock import check_lock, lock_inputs, read_lock
 from strata.plan import make_plan
 from strata.record import ImageRecord, read_records, write_records
-from strata.store import Store
+from strata.store import Store, list_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,10 +51,18 @@ def prepare(workspace: Workspace, images: Sequence[str], variant: str) -> Plan:
 
 @contextmanager
 def open_store(engine: Engine) -> Iterator[Store]:
-    """Open the engine's image store."""
+    """Open the engine's image store.
+
+    Raises `HostError` when the engine goes away, or refuses what nobody foresaw.
+    """
     sdk = client(engine, timeout=600)
+    import docker.errors  # noqa: PLC0415 - slow to import
+    import requests.exceptions  # noqa: PLC0415 - slow to import
+
     try:
         yield Store(sdk)
+    except (docker.errors.DockerException, requests.exceptions.RequestException) as error:
+        raise HostError(unreachable(engine, str(error))) from None
     finally:
         sdk.close()
 
@@ -66,8 +75,7 @@ def step_states(workspace: Workspace, plan: Plan) -> dict[str, str]:
     engine = find_engine(workspace)
     if engine is None:
         return {step.name: "build" for step in plan.steps}
-    with open_store(engine) as store:
-        missing = {step.name for step in missing_steps(plan, store.digests())}
+    missing = {step.name for step in missing_steps(plan, list_images(engine))}
     return {step.name: "build" if step.name in missing else "current" for step in plan.steps}
 
 
@@ -99,7 +107,7 @@ def check_images(workspace: Workspace, plan: Plan, options: CheckOptions, report
     """Check images that are built; raises `DefinitionError` for those that are not."""
     engine = ensure_engine(workspace)
     with open_store(engine) as store:
-        found = store.digests()
+        found = list_images(engine)
         missing = {step.name for step in missing_steps(plan, found)}
         problems = [
             Problem(where=image.ref, what="is not built", fix=f"./inv build --image {image.name}")

@@ -97,7 +97,7 @@ def read_records(path: Path) -> Records:
     try:
         by_schema = {found["schema"]: found for found in [json.loads(path.read_text())]}
         records = [_image(entry) for entry in by_schema[SCHEMA]["images"]]
-    except (ValueError, KeyError, TypeError) as broken:
+    except (ValueError, KeyError, TypeError, AttributeError) as broken:
         raise DefinitionError.at(
             str(path), f"is not a record of {SCHEMA}: {broken!r}", f"rm {path}, then ./inv build"
         ) from None

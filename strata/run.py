@@ -6,16 +6,19 @@ import os
 import shlex
 import subprocess
 import sys
+import threading
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from strata.errors import HostError, StrataError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 LAST_LINES = 20
+GRACE = 10.0  # seconds that an interrupted program gets to end by itself
 
 
 def echo(argv: Sequence[str]) -> None:
@@ -47,7 +50,7 @@ def run(
     `stdin` the program reads an empty one.
 
     Raises `error` when the program fails or runs out of time, `HostError` when
-    it does not exist.
+    it does not exist or may not be executed.
     """
     argv = [str(word) for word in argv]
     if not quiet:
@@ -56,7 +59,7 @@ def run(
     feed = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
     try:
         if log is not None:
-            if failed := _run_logged(argv, environment, cwd, log):
+            if failed := _run_logged(argv, environment, cwd, timeout, log):
                 raise error.at(where, failed, fix)
             return ""
         done = subprocess.run(
@@ -64,7 +67,7 @@ def run(
             env=environment,
             cwd=cwd,
             timeout=timeout,
-            text=True,
+            encoding="utf-8",
             errors="replace",
             capture_output=not show,
             check=False,
@@ -74,6 +77,8 @@ def run(
         raise HostError.at(
             where, f"there is no program {missing.filename!r} on this machine", fix
         ) from None
+    except PermissionError as denied:
+        raise HostError.at(where, f"{denied.filename!r} may not be executed", fix) from None
     except subprocess.TimeoutExpired as late:
         raise error.at(
             where, f"`{shlex.join(argv)}` did not end within {late.timeout:.0f} s", fix
@@ -85,13 +90,17 @@ def run(
 
 
 def _run_logged(
-    argv: list[str], environment: Mapping[str, str], cwd: Path | None, log: Path
+    argv: list[str],
+    environment: Mapping[str, str],
+    cwd: Path | None,
+    timeout: float | None,
+    log: Path,
 ) -> str | None:
     """Run with every line in the log and on stderr; return what went wrong, if anything."""
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=LAST_LINES)
     with (
-        log.open("w") as sink,
+        log.open("w", encoding="utf-8") as sink,
         subprocess.Popen(
             argv,
             env=environment,
@@ -99,15 +108,44 @@ def _run_logged(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             errors="replace",
         ) as process,
+        _ending(process, timeout) as late,
     ):
         for line in process.stdout or ():
             sink.write(line)
             print(line, end="", file=sys.stderr, flush=True)
             last.append(line.rstrip("\n"))
+    if late.is_set():
+        raise subprocess.TimeoutExpired(argv, timeout or 0)
     return _failure(argv, process.returncode, list(last), log) if process.returncode else None
+
+
+@contextmanager
+def _ending(process: subprocess.Popen[str], timeout: float | None) -> Iterator[threading.Event]:
+    """End a program that runs longer than `timeout`, setting the event, or longer than we do."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(timeout or threading.TIMEOUT_MAX, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    except BaseException:
+        # An interrupt may have reached us alone: nothing goes on behind our back.
+        process.terminate()
+        try:
+            process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        raise
+    finally:
+        timer.cancel()
 
 
 def _failure(argv: list[str], code: int, output: list[str], log: Path | None) -> str:

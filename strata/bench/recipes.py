@@ -25,8 +25,7 @@ STRATA = Recipe(
     dockerfile="",
     choices=(
         "the whole command, as a user types it: ./inv build --image lab --no-check",
-        "its time includes what the others don't do: checking every package's sha256,"
-        " unpacking and compressing the base, and writing the record",
+        "its clock includes unpacking and compressing the base, and writing the record",
     ),
 )
 SEED = Recipe(

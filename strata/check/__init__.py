@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strata.check.container import idle_container, remove_orphans
-from strata.check.facts import read_facts
+from strata.check.facts import FactError, read_facts
 from strata.check.layers import layer_key, test_layers
 from strata.check.training import NAME as TRAINING
 from strata.check.training import check_training, training_key
@@ -13,8 +13,10 @@ from strata.errors import LayerTestError, Problem, TrainingCheckError
 from strata.record import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    from docker.models.containers import Container
 
     from strata.engine import Engine
     from strata.plan import PlannedImage
@@ -49,10 +51,10 @@ def check_image(
     facts = next((dict(record.facts) for record in earlier if record.facts), {})
     todo = [layer for layer in layers if f"layer {layer}" not in outcomes]
     if todo or not facts:
-        with idle_container(store.sdk, image.step.ref, gpus) as container:
-            facts = read_facts(container, image.step)
-            fresh = test_layers(root, todo, str(container.name), engine.env, report)
-            outcomes |= {o.name: _blame(o, container) for o in fresh}
+        facts, fresh = _test_in_container(
+            root, engine, store, image, todo=todo, gpus=gpus, report=report
+        )
+        outcomes |= fresh
     if TRAINING in image.checks:
         known = _known(earlier, TRAINING, training_key(nproc, gpus))
         outcomes |= known or {TRAINING: check_training(store.sdk, image.step.ref, nproc, gpus)}
@@ -83,20 +85,61 @@ def raise_failures(outcomes: Mapping[str, Iterable[Outcome]]) -> None:
         raise error(*problems)
 
 
+def _test_in_container(
+    root: Path,
+    engine: Engine,
+    store: Store,
+    image: PlannedImage,
+    *,
+    todo: Sequence[str],
+    gpus: str,
+    report: Path,
+) -> tuple[dict[str, str], dict[str, Outcome]]:
+    """Return the facts, and the outcomes by name, of one container of the image."""
+    import docker.errors  # noqa: PLC0415 - slow to import
+
+    facts: dict[str, str] = {}
+    outcomes: dict[str, Outcome] = {}
+    try:
+        with idle_container(store.sdk, image.step.ref, gpus) as container:
+            try:
+                facts = read_facts(container, image.step)
+            except FactError as broken:
+                outcomes = _failure(root, broken.layer, str(broken))
+            for outcome in test_layers(root, todo, str(container.name), engine.env, report):
+                if outcome.verdict == "fail" or outcome.name not in outcomes:
+                    outcomes[outcome.name] = outcome
+            outcomes = {name: _blame(outcome, container) for name, outcome in outcomes.items()}
+    except docker.errors.APIError as refused:
+        reason = f"the engine refused the test container: {refused.explanation or refused}"
+        outcomes = _failure(root, image.step.layer.name, reason)
+    return facts, outcomes
+
+
+def _failure(root: Path, layer: str, reason: str) -> dict[str, Outcome]:
+    name, key = f"layer {layer}", layer_key(root, layer)
+    return {name: Outcome(name=name, verdict="fail", detail=reason, seconds=0.0, key=key)}
+
+
 def _known(earlier: Iterable[ImageRecord], name: str, key: str) -> dict[str, Outcome]:
     found = (record.passed(name, key) for record in earlier)
     return next(({name: outcome} for outcome in found if outcome), {})
 
 
-def _blame(outcome: Outcome, container: object) -> Outcome:
+def _blame(outcome: Outcome, container: Container) -> Outcome:
     """Say so where a container died under its tests: then they tell nothing of the layer."""
     if outcome.verdict != "fail":
         return outcome
-    container.reload()  # type: ignore[attr-defined]  # docker's Container
-    state = container.attrs["State"]  # type: ignore[attr-defined]
-    if state["Running"]:
-        return outcome
-    reason = "out of memory" if state["OOMKilled"] else f"exit code {state['ExitCode']}"
+    import docker.errors  # noqa: PLC0415 - slow to import
+
+    try:
+        container.reload()
+        state = container.attrs["State"]
+        if state["Running"]:
+            return outcome
+        reason = "out of memory" if state["OOMKilled"] else f"exit code {state['ExitCode']}"
+    except docker.errors.NotFound:
+        reason = "somebody removed it"
     detail = f"the test container died in the middle ({reason})\n{outcome.detail}"
     return Outcome(
         name=outcome.name,

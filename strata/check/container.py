@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ def idle_container(sdk: docker.DockerClient, image: str, gpus: str) -> Iterator[
         container.start()
         yield container
     finally:
-        container.remove(force=True, v=True)
+        remove(container)
 
 
 def run_once(
@@ -87,7 +88,19 @@ def run_once(
             stderr=container.logs(stdout=False, stderr=True).decode(errors="replace"),
         )
     finally:
-        container.remove(force=True, v=True)
+        remove(container)
+
+
+def remove(container: Container) -> None:
+    """Remove a container, be it running, unless somebody else just does or did."""
+    import docker.errors  # noqa: PLC0415 - slow to import
+
+    with suppress(docker.errors.NotFound):
+        try:
+            container.remove(force=True, v=True)
+        except docker.errors.APIError as refused:
+            if refused.status_code != HTTPStatus.CONFLICT:
+                raise
 
 
 def remove_orphans(sdk: docker.DockerClient) -> int:
@@ -98,5 +111,5 @@ def remove_orphans(sdk: docker.DockerClient) -> int:
         if not Path(f"/proc/{container.labels[OWNER]}").exists()
     ]
     for container in orphans:
-        container.remove(force=True, v=True)
+        remove(container)
     return len(orphans)

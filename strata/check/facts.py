@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
-
-from strata.errors import LayerTestError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
 
     from strata.plan import Step
 
+SHOWN = 500  # characters of what a command that failed has said
+
+
+class FactError(Exception):
+    """A fact could not be asked: then its layer is broken, or the container is gone."""
+
+    def __init__(self, layer: str, reason: str) -> None:
+        """Name the layer whose `layer.toml` has the fact."""
+        super().__init__(reason)
+        self.layer = layer
+
 
 def read_facts(container: Container, step: Step) -> dict[str, str]:
     """Ask each fact of the image's layers, lowest layer first.
 
-    Raises `LayerTestError` when a fact's command fails: then the layer is broken.
+    Raises `FactError` when a fact's command fails.
     """
+    import docker.errors  # noqa: PLC0415 - slow to import
+
     facts = {}
     for layer in (s.layer for s in step.path()):
         for name, command in layer.facts.items():
-            code, output = container.exec_run(["sh", "-c", command])
-            text = cast("bytes", output).decode(errors="replace").strip()
+            try:
+                code, output = container.exec_run(["sh", "-c", command])
+            except docker.errors.APIError as refused:
+                reason = f"the fact `{name}`: {refused.explanation or refused}"
+                raise FactError(layer.name, reason) from None
+            text = output.decode(errors="replace").strip()  # type: ignore[union-attr]  # no stream
             if code != 0:
-                raise LayerTestError.at(
-                    f"layers/{layer.name}/layer.toml",
-                    f"the fact `{name}` ended with {code} in {step.ref}: {text[-500:]}",
-                    "correct the command, or the layer that it asks",
-                )
+                reason = f"the fact `{name}` ended with {code}: {text[-SHOWN:]}"
+                raise FactError(layer.name, reason)
             facts[name] = text
     return facts

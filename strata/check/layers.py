@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from strata.digest import folder_digests, inputs_digest
+from strata.digest import file_digest, folder_digests, inputs_digest
 from strata.record import Outcome
 from strata.run import echo
 
@@ -23,11 +23,8 @@ FOLDER = "tests/layers"
 
 def layer_key(root: Path, layer: str) -> str:
     """Return the digest of a layer's tests and of what they share."""
-    files = folder_digests(root / FOLDER / layer, layer)
-    shared = root / FOLDER / "conftest.py"
-    if shared.is_file():
-        files |= {"conftest.py": inputs_digest({"text": shared.read_text()})}
-    return inputs_digest(files)
+    shared = {path.name: file_digest(path) for path in (root / FOLDER).glob("*.py")}
+    return inputs_digest({**folder_digests(root / FOLDER / layer, layer), **shared})
 
 
 def test_layers(
@@ -68,8 +65,8 @@ def test_layers(
         )
         output = f"{done.stdout}{done.stderr}"
         cases = _cases(report)
-        if done.returncode != 0 and all(outcome == "pass" for _, outcome, _, _ in cases):
-            # It could not even collect the tests, or it died.
+        if done.returncode != 0 and not any(c[1] == "fail" and c[0] in layers for c in cases):
+            # It could not even collect the tests, or it died: nothing has passed then.
             failed = (layers[0], "fail", output.strip()[-2000:], time.monotonic() - start)
             cases = [failed]
     return tuple(_outcome(root, layer, [c for c in cases if c[0] == layer]) for layer in layers)
@@ -81,7 +78,8 @@ def _cases(report: Path) -> list[tuple[str, str, str, float]]:
         return []
     found = []
     for case in ET.parse(report).iter("testcase"):  # noqa: S314 - pytest wrote it
-        parts = (case.get("classname") or "").split(".")
+        # What can't even be collected has no class: its name is that of the module.
+        parts = (case.get("classname") or case.get("name") or "").split(".")
         layer = parts[parts.index("layers") + 1] if "layers" in parts else ""
         outcome, text = "pass", ""
         for child in case:

@@ -27,6 +27,8 @@ def check_training(sdk: docker.DockerClient, image: str, nproc: str, gpus: str) 
 
     Without GPUs the outcome reads "CPU, gloo", and never as a pass on GPUs.
     """
+    import docker.errors  # noqa: PLC0415 - slow to import
+
     argv = ["ddp-check", "--json"]
     argv += ["--nproc", nproc] if nproc else []
     argv += ["--require-gpu"] if gpus != "none" else []
@@ -35,6 +37,9 @@ def check_training(sdk: docker.DockerClient, image: str, nproc: str, gpus: str) 
         ended = run_once(sdk, image, argv, gpus, TIMEOUT)
     except TimeoutError as late:
         return _outcome("fail", str(late), start, nproc, gpus)
+    except docker.errors.APIError as refused:
+        why = f"ddp-check did not start: {refused.explanation or refused}"
+        return _outcome("fail", why, start, nproc, gpus)
     try:
         document = json.loads(ended.stdout)
     except ValueError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from strata.cli.frame import strata_task, workspace_of
+from strata.cli.frame import DRY_RUN, strata_task, workspace_of
 
 
 @strata_task(
@@ -23,3 +23,22 @@ def test(c: Any, only: list[str]) -> None:
     if not only:
         build_images(workspace, prepare(workspace, [], "embedded"), CheckOptions(), print_report)
     sys.exit(run_tests(workspace, only))
+
+
+@strata_task(
+    help={
+        "repeat": "how often each way is measured; the median is shown",
+        "dry-run": DRY_RUN,
+    },
+)
+def bench(c: Any, repeat: int = 1, dry_run: bool = False) -> None:
+    """Measure strata beside other ways to the same image; write bench/results.json."""
+    from strata.bench import print_bench, print_recipes, results_path, run_bench, write_bench
+
+    workspace = workspace_of(c)
+    if dry_run:
+        print_recipes()
+        return
+    measured = run_bench(workspace, repeat)
+    print_bench(measured)
+    write_bench(results_path(workspace), measured)

@@ -13,13 +13,11 @@ if TYPE_CHECKING:
     from strata.model import Image, Layer, Variant
 
 # What the build itself, and BuildKit ("automatic platform ARGs"), give to every Dockerfile.
+PLATFORM_PARTS = ("PLATFORM", "OS", "ARCH", "VARIANT")
 BUILD_ARGUMENTS = (
     "SOURCE_DATE_EPOCH",
-    *(
-        f"{of}{what}"
-        for of in ("BUILD", "TARGET")
-        for what in ("PLATFORM", "OS", "ARCH", "VARIANT")
-    ),
+    *(f"BUILD{part}" for part in PLATFORM_PARTS),
+    *(f"TARGET{part}" for part in PLATFORM_PARTS),
 )
 
 

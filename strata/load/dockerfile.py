@@ -57,7 +57,7 @@ def _is_blank(line: str) -> bool:
 
 
 def _joined(line: str, lines: Iterator[tuple[int, str]]) -> str:
-    """Return an instruction's lines as one; comments and blank lines between them count for none."""
+    """Return an instruction's lines as one, less the comments and blank lines between them."""
     whole = line.strip()
     while whole.endswith("\\"):
         more = next((more for _, more in lines if not _is_blank(more)), "")

@@ -145,7 +145,7 @@ def _check_requires(where: str, file: LayerFile, names: list[str], problems: lis
 
 
 def _check_categories(layers: Mapping[str, Layer], problems: list[Problem]) -> None:
-    """A category is one layer's slice of the lock: two layers can't share it."""
+    """Add a problem where two layers claim the same slice of the lock."""
     owners: dict[str, str] = {}
     for layer in layers.values():
         if layer.category in owners:

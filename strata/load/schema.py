@@ -91,7 +91,7 @@ def read_toml(path: Path, where: str, schema: type[AnyFile]) -> AnyFile | list[P
 
 
 def read_text(path: Path, where: str) -> str | Problem:
-    """Return a file's text, or why there is none: it is missing, or not UTF-8 (the line is named)."""
+    """Return a file's text, or why there is none: it can't be read, or a line is not UTF-8."""
     try:
         content = path.read_bytes()
         return content.decode()

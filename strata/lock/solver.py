@@ -16,12 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rattler
-from conda_lock.lockfile import write_conda_lock_file
-from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency, Lockfile, LockMeta
-from conda_lock.models.channel import Channel, normalize_url_with_placeholders
 from rattler.exceptions import GatewayError, InvalidMatchSpecError, SolverError
-
-from strata.lock.slice import categorise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +38,10 @@ def main(request_path: str, outcome_path: str) -> None:
     problem = None
     try:
         entries = [entry for one in request["platforms"] for entry in _solve(request, one)]
-        _write(request, entries)
+        # conda-lock takes a second to import: a request without solution needn't wait.
+        from strata.lock.writer import write_lock  # noqa: PLC0415 - see above
+
+        write_lock(request, entries)
     except UnsolvableError as failure:
         problem = {"where": failure.where, "what": failure.what}
     Path(outcome_path).write_text(json.dumps({"problem": problem}), encoding="utf-8")
@@ -80,7 +78,7 @@ def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, 
         raise UnsolvableError(request["pins"], f"{subdir}: {failure}") from None
     except GatewayError as failure:
         raise UnsolvableError(request["pins"], f"a channel can't be read: {failure}") from None
-    return [_entry(record, subdir, request["channels"]) for record in records]
+    return [_entry(record, subdir) for record in records]
 
 
 def _match_specs(entries: Iterable[dict[str, str]]) -> list[rattler.MatchSpec]:
@@ -107,7 +105,7 @@ def _virtual(entry: dict[str, str]) -> rattler.GenericVirtualPackage:
         raise UnsolvableError(entry["where"], what) from None
 
 
-def _entry(record: rattler.RepoDataRecord, subdir: str, channels: list[str]) -> dict[str, Any]:
+def _entry(record: rattler.RepoDataRecord, subdir: str) -> dict[str, Any]:
     if record.md5 is None or record.sha256 is None:
         raise UnsolvableError(record.channel or "channel", f"{record.url} has no md5 and sha256")
     dependencies: dict[str, set[str]] = {}
@@ -120,49 +118,10 @@ def _entry(record: rattler.RepoDataRecord, subdir: str, channels: list[str]) -> 
         "version": str(record.version),
         "platform": subdir,
         "dependencies": {name: ",".join(sorted(specs)) for name, specs in dependencies.items()},
-        # What was an environment variable in the channel is one in the lock.
-        "url": normalize_url_with_placeholders(
-            str(record.url), channels=[Channel.from_string(channel) for channel in channels]
-        ),
+        "url": str(record.url),
         "md5": record.md5.hex(),
         "sha256": record.sha256.hex(),
     }
-
-
-def _write(request: dict[str, Any], entries: list[dict[str, Any]]) -> None:
-    packages = []
-    for platform in request["platforms"]:
-        own = [entry for entry in entries if entry["platform"] == platform["subdir"]]
-        given = categorise(
-            {entry["name"]: entry["dependencies"] for entry in own},
-            [(category["name"], category["roots"]) for category in request["categories"]],
-        )
-        packages += [
-            LockedDependency(
-                name=entry["name"],
-                version=entry["version"],
-                manager="conda",
-                platform=entry["platform"],
-                dependencies=entry["dependencies"],
-                url=entry["url"],
-                hash=HashModel(md5=entry["md5"], sha256=entry["sha256"]),
-                categories={given[entry["name"]]},
-            )
-            for entry in own
-        ]
-    lock = Lockfile(
-        package=packages,
-        metadata=LockMeta(
-            content_hash={one["subdir"]: request["digest"] for one in request["platforms"]},
-            channels=request["channels"],
-            platforms=sorted(one["subdir"] for one in request["platforms"]),
-            sources=request["sources"],
-            custom_metadata=request["metadata"],
-        ),
-    )
-    out = Path(request["out"])
-    write_conda_lock_file(lock, out, metadata_choices=frozenset(), include_help_text=False)
-    out.write_text(request["header"] + out.read_text(encoding="utf-8"), encoding="utf-8")
 
 
 if __name__ == "__main__":

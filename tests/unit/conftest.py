@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 
 import pytest
 
+from tests.projects import SmallProject, make_project
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SmallProject:
+    """Make the small project, without a fault."""
+    return make_project(tmp_path)
 
 
 class WheelMaker(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -138,18 +139,32 @@ class Build:
         }
 
 
+@pytest.fixture(scope="module")
+def lower(tmp_path_factory: pytest.TempPathFactory, packages: Path) -> tuple[Build, str]:
+    """Return a build with python and alpha, only to look at or copy, and what was printed."""
+    build = Build(tmp_path_factory.mktemp("lower"), packages)
+    return build, build.good("python", "alpha")
+
+
+@pytest.fixture
+def upper(tmp_path: Path, lower: tuple[Build, str]) -> Build:
+    """Return a build whose prefix has python and alpha already."""
+    build = Build(tmp_path, lower[0].packages)
+    shutil.copytree(lower[0].prefix, build.prefix, symlinks=True)
+    return build
+
+
 @pytest.fixture
 def build(tmp_path: Path, packages: Path) -> Build:
     """Return a fresh build."""
     return Build(tmp_path, packages)
 
 
-def test_two_layers_install_beside_each_other(build: Build) -> None:
+def test_two_layers_install_beside_each_other(upper: Build) -> None:
     """The upper slice adds its files, and touches none of the lower one's but the history."""
-    build.good("python", "alpha")
-    before = build.state()
-    build.good("beta")
-    after = build.state()
+    before = upper.state()
+    upper.good("beta")
+    after = upper.state()
     cached = f"{SITE}/__pycache__/beta.{sys.implementation.cache_tag}.pyc"
     assert after.keys() - before.keys() == {
         f"{SITE}/beta.py",
@@ -160,9 +175,9 @@ def test_two_layers_install_beside_each_other(build: Build) -> None:
     assert {path for path in before if before[path] != after[path]} == {"conda-meta/history"}
     record = json.loads(after["conda-meta/beta-1.0-h0_0.json"][2])
     assert record["files"] == [cached, f"{SITE}/beta.py"]
-    assert not build.cache.exists()
-    python = build.prefix / "bin" / "python"
-    run = [str(python), "-c", f"import sys; sys.path[:0] = ['{build.prefix / SITE}']; import beta"]
+    assert not upper.cache.exists()
+    python = upper.prefix / "bin" / "python"
+    run = [str(python), "-c", f"import sys; sys.path[:0] = ['{upper.prefix / SITE}']; import beta"]
     assert subprocess.run(run, check=False).returncode == 0
 
 
@@ -179,9 +194,11 @@ def test_two_installations_are_alike_to_the_last_byte(build: Build) -> None:
     assert build.state() == first
 
 
-def test_records_tell_what_conda_list_shows_and_nothing_of_this_build(build: Build) -> None:
+def test_records_tell_what_conda_list_shows_and_nothing_of_this_build(
+    lower: tuple[Build, str],
+) -> None:
     """Anybody may read them; URL and hash are the lock's, and the cache isn't mentioned."""
-    build.good("python", "alpha")
+    build, _ = lower
     path = build.prefix / "conda-meta" / "alpha-1.0-h0_0.json"
     record = json.loads(path.read_text(encoding="utf-8"))
     assert path.stat().st_mode & 0o777 == 0o644
@@ -200,9 +217,11 @@ def test_records_tell_what_conda_list_shows_and_nothing_of_this_build(build: Bui
     )
 
 
-def test_modules_are_compiled_and_never_compared_with_their_source(build: Build) -> None:
+def test_modules_are_compiled_and_never_compared_with_their_source(
+    lower: tuple[Build, str],
+) -> None:
     """The .pyc files are unchecked and hash-based (PEP 552), the packages' own ones replaced."""
-    told = build.good("python", "alpha")
+    build, told = lower
     cached = build.prefix / SITE / f"alpha/__pycache__/__init__.{sys.implementation.cache_tag}.pyc"
     assert cached.read_bytes()[4:8] == (1).to_bytes(4, "little")
     assert "not compiled: " + str(build.prefix / SITE / "alpha/bad.py") in told
@@ -210,9 +229,10 @@ def test_modules_are_compiled_and_never_compared_with_their_source(build: Build)
     assert not (build.prefix / "share" / "__pycache__").exists()
 
 
-def test_post_link_scripts_are_named_and_not_run(build: Build) -> None:
+def test_post_link_scripts_are_named_and_not_run(lower: tuple[Build, str]) -> None:
     """A package's script never runs as root in the build unseen."""
-    assert "not run: bin/.alpha-post-link.sh" in build.good("python", "alpha")
+    build, told = lower
+    assert "not run: bin/.alpha-post-link.sh" in told
     assert not (build.prefix / "it-ran").exists()
 
 
@@ -234,19 +254,17 @@ def test_a_missing_package_is_named(build: Build) -> None:
     assert "there is no file gone-1.0-h0_0.conda" in done.stderr
 
 
-def test_a_package_of_a_lower_layer_is_not_installed_again(build: Build) -> None:
+def test_a_package_of_a_lower_layer_is_not_installed_again(upper: Build) -> None:
     """A slice that overlaps what is there is not a slice of this image; exit code 3."""
-    build.good("python", "alpha")
-    done = build.install("alpha", "beta")
+    done = upper.install("alpha", "beta")
     assert done.returncode == 3
     assert "has alpha already" in done.stderr
-    assert not (build.prefix / SITE / "beta.py").exists()
+    assert not (upper.prefix / SITE / "beta.py").exists()
 
 
-def test_a_file_that_two_packages_bring_is_refused(build: Build) -> None:
+def test_a_file_that_two_packages_bring_is_refused(upper: Build) -> None:
     """Which of two files an image gets must not depend on their order; exit code 4."""
-    build.good("python", "alpha")
-    done = build.install("clash")
+    done = upper.install("clash")
     assert done.returncode == 4
     assert f"1 files are in two packages: {SITE}/alpha/__init__.py (clash)" in done.stderr
 

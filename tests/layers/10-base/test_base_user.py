@@ -1,0 +1,77 @@
+"""Who the image runs as, and what that user may do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.layers.conftest import Layer
+
+
+def test_user_is_dev(layer: Layer) -> None:
+    """The image runs as dev, uid and gid 1000, in no other group."""
+    assert layer.out("id") == "uid=1000(dev) gid=1000(dev) groups=1000(dev)"
+
+
+def test_uid_is_unique(layer: Layer) -> None:
+    """No second user and no second group has the user's number."""
+    assert layer.lines("awk -F: '$3 == 1000 { print $1 }' /etc/passwd") == ["dev"]
+    assert layer.lines("awk -F: '$3 == 1000 { print $1 }' /etc/group") == ["dev"]
+
+
+def test_account(layer: Layer) -> None:
+    """The account's home and shell are the ones that the environment names."""
+    assert layer.out("getent passwd dev").split(":")[5:] == ["/home/dev", "/bin/bash"]
+    assert layer.out('echo "$HOME $SHELL"') == "/home/dev /bin/bash"
+
+
+def test_home_is_owned(layer: Layer) -> None:
+    """All of the home is the user's, and work is where one starts."""
+    assert layer.find("! -user dev -o ! -group dev", "/home/dev") == []
+    assert layer.out("pwd") == "/home/dev/work"
+    assert layer.out("stat --format '%U:%G %a' /home/dev /home/dev/work").splitlines() == [
+        "dev:dev 755",
+        "dev:dev 755",
+    ]
+
+
+def test_nothing_else_is_owned(layer: Layer) -> None:
+    """Outside its home and the temporary folders the user owns nothing."""
+    own = layer.find("-user dev")
+    assert [path for path in own if not path.startswith(("/home/dev", "/tmp/"))] == []  # noqa: S108
+
+
+def test_no_password(layer: Layer) -> None:
+    """The user has no sudo, and may not even read the file with the passwords."""
+    assert layer.host.run("command -v sudo").rc != 0
+    assert "Permission denied" in layer.host.run("cat /etc/shadow").stderr
+
+
+def test_no_setuid_program(layer: Layer) -> None:
+    """No program in the image changes who one is."""
+    assert layer.find("-type f -perm /6000") == []
+
+
+def test_open_folders(layer: Layer) -> None:
+    """Everybody may write to /tmp and /var/tmp, which are sticky, and nowhere else."""
+    folders = layer.find("-type d -perm -0002")
+    assert sorted(path for path in folders if not path.startswith("/tmp/")) == [  # noqa: S108
+        "/tmp",  # noqa: S108
+        "/var/tmp",  # noqa: S108
+    ]
+    assert layer.lines("stat --format %a /tmp /var/tmp") == ["1777", "1777"]
+    assert layer.find("-type f -perm -0002") == []
+
+
+@pytest.mark.parametrize("folder", ["/", "/etc", "/opt", "/opt/strata", "/usr/local/bin"])
+def test_system_is_closed(layer: Layer, folder: str) -> None:
+    """The user can't write where programs and settings are."""
+    assert layer.host.run("test -w %s", folder).rc == 1
+
+
+def test_init(layer: Layer) -> None:
+    """PID 1 is tini, started with what the container runs."""
+    assert layer.out("readlink /proc/1/exe") == "/usr/bin/tini"
+    assert layer.out("tr '\\0' ' ' </proc/1/cmdline").startswith("/usr/bin/tini -- ")

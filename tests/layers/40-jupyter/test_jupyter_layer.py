@@ -1,0 +1,65 @@
+"""JupyterLab without its server: versions, settings, and a kernel that computes."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.layers.conftest import Layer
+
+KERNEL = """
+from jupyter_client.manager import start_new_kernel
+manager, client = start_new_kernel(kernel_name='python3')
+try:
+    said = []
+    client.execute_interactive(
+        'import sys; print(1 + 1, sys.executable)', timeout=60,
+        output_hook=lambda message: said.append(message['content'].get('text', '')))
+    print(''.join(said), end='')
+finally:
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+"""
+HOME = "HOME=/tmp/jupyter-test"
+
+
+def test_version(layer: Layer) -> None:
+    """JupyterLab starts and is the version that the manifest says."""
+    manifest = json.loads(layer.out("cat /opt/strata/manifest.json"))
+    (version,) = (p["version"] for p in manifest["packages"] if p["name"] == "jupyterlab")
+    assert layer.out(f"{HOME} jupyter lab --version") == version
+
+
+def test_kernel_computes(layer: Layer) -> None:
+    """The one kernel is started by its specification and runs the environment's Python."""
+    listed = json.loads(layer.out(f"{HOME} jupyter kernelspec list --json"))
+    assert list(listed["kernelspecs"]) == ["python3"]
+    done = layer.host.run(f"{HOME} python -c %s", KERNEL)
+    assert (done.rc, done.stdout) == (0, "2 /opt/env/bin/python\n"), done.stderr
+
+
+def test_settings_are_read(layer: Layer) -> None:
+    """The server reads the image's settings: its port and no other, all interfaces, bash."""
+    done = layer.host.run(f"{HOME} jupyter server --show-config-json")
+    assert done.rc == 0, done.stderr
+    settings = json.loads(done.stdout)["ServerApp"]
+    assert settings["ip"] == "0.0.0.0"
+    assert (settings["port"], settings["port_retries"]) == (8888, 0)
+    assert settings["open_browser"] is False
+    assert settings["terminado_settings"] == {"shell_command": ["/bin/bash", "-l"]}
+
+
+def test_no_secret_in_files(layer: Layer) -> None:
+    """No token and no password is set in the image's settings, nor left in the home."""
+    found = layer.host.run(
+        "grep -riE '(token|password)[a-z_]* *[=:] *.' /opt/env/etc/jupyter /opt/strata/services"
+    )
+    assert (found.rc, found.stdout) == (1, "")
+    for name in (".jupyter", ".ipython", ".local"):
+        assert not layer.host.file(f"/home/dev/{name}").exists
+
+
+def test_service(layer: Layer) -> None:
+    """The service is a program that `serve` finds."""
+    assert layer.host.file("/opt/strata/services/jupyter").mode == 0o755

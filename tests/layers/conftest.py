@@ -1,0 +1,68 @@
+"""The layers' tests run in a container of an image: `./inv check` starts it and names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from testinfra.host import Host
+
+FOLDER = Path(__file__).parent
+DOOR = "docker://"
+
+
+def _has_container(config: pytest.Config) -> bool:
+    return (config.getoption("hosts") or "").startswith(DOOR)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave these tests out where there is no container: they would test this machine."""
+    inside = collection_path.is_relative_to(FOLDER) and collection_path.suffix == ".py"
+    return True if inside and not _has_container(config) else None
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say that they were left out, and who runs them."""
+    if not _has_container(config):
+        terminalreporter.write_line(
+            "tests/layers: run by ./inv check in a container of each image, not here"
+        )
+
+
+class Layer:
+    """A container of the image, as the tests speak to it: as the image's own user."""
+
+    def __init__(self, host: Host) -> None:
+        """Take testinfra's host, which is a container."""
+        self.host = host
+
+    def out(self, command: str) -> str:
+        """Run a shell command that must end with 0 and complain of nothing; return its stdout."""
+        done = self.host.run(command)
+        assert (0, "") == (done.rc, done.stderr), f"{command}\n{done.stdout}{done.stderr}"
+        return str(done.stdout).rstrip("\n")
+
+    def lines(self, command: str) -> list[str]:
+        """Return the lines that such a command prints."""
+        return self.out(command).splitlines()
+
+    def python(self, program: str) -> str:
+        """Run a program with the image's Python; return what it printed."""
+        done = self.host.run("python -W error -c %s", program)
+        assert (0, "") == (done.rc, done.stderr), f"{program}\n{done.stdout}{done.stderr}"
+        return str(done.stdout).rstrip("\n")
+
+    def find(self, expression: str, top: str = "/") -> list[str]:
+        """Return what `find` finds below `top` on the image's own file system."""
+        return self.lines(f"find {top} -xdev ! -readable -prune -o {expression} -print")
+
+
+@pytest.fixture
+def layer(host: Host) -> Layer:
+    """Return the container under test."""
+    return Layer(host)

@@ -1,0 +1,74 @@
+"""The command line: task names and flags are a contract, and the README tells them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from strata.cli import make_namespace
+from strata.errors import (
+    BuildError,
+    DefinitionError,
+    HostError,
+    LayerTestError,
+    LockError,
+    PublishError,
+    TrainingCheckError,
+)
+
+ROOT = Path(__file__).parents[2]
+FLAGS = {
+    "list": set(),
+    "plan": {"image", "variant", "json", "explain"},
+    "build": {"image", "variant", "no-check", "dry-run"},
+    "check": {"image", "variant", "nproc", "nodes", "gpus", "force", "dry-run"},
+    "lock": {"variant", "check", "dry-run"},
+    "push": {"image", "variant", "registry", "dry-run"},
+}
+
+
+def tasks() -> dict[str, set[str]]:
+    """Return the flags of each task, by the task's name."""
+    found = make_namespace(ROOT).tasks
+    return {
+        name: {arg.name.replace("_", "-") for arg in task.get_arguments()}
+        for name, task in found.items()
+    }
+
+
+@pytest.mark.parametrize("task", FLAGS)
+def test_a_task_has_the_flags_of_the_contract(task: str) -> None:
+    """Each task of the contract takes exactly its flags."""
+    assert tasks()[task] == FLAGS[task]
+
+
+def test_the_readme_names_every_task() -> None:
+    """The README's table has a row for each task, and for nothing else."""
+    table = (ROOT / "README.md").read_text().split("## Tasks")[1].split("Exit codes")[0]
+    rows = re.findall(r"^\| `([a-z]+)", table, flags=re.MULTILINE)
+
+    assert set(rows) == set(tasks())
+
+
+def test_every_task_says_what_it_does() -> None:
+    """Each task has a first line of help, and each of its flags has a text."""
+    for context in make_namespace(ROOT).to_contexts():
+        missing = {name for name, argument in context.args.items() if not argument.help}
+        assert missing == set(), context.name
+        assert make_namespace(ROOT)[context.name].__doc__, context.name
+
+
+def test_exit_codes_are_the_contract() -> None:
+    """Each kind of failure has the exit code that the README tells."""
+    codes = {
+        DefinitionError: 2,
+        LockError: 3,
+        BuildError: 4,
+        LayerTestError: 5,
+        TrainingCheckError: 6,
+        PublishError: 7,
+        HostError: 8,
+    }
+    assert {kind: kind.exit_code for kind in codes} == codes
