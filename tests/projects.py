@@ -5,6 +5,7 @@ Its layers need nothing but a shell, so that it is built within seconds.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -12,8 +13,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import yaml
 
 from strata.load import load
 from strata.lock import inputs_digest, lock_inputs, read_lock
@@ -148,7 +147,7 @@ class SmallProject:
             },
             "package": [_package("library"), _package("tool", "library")],
         }
-        self.lock.write_text(yaml.safe_dump(document, sort_keys=False))
+        self.lock.write_text(json.dumps(document, indent=1))  # JSON is YAML
 
     def plan(self, *images: str) -> Plan:
         """Load the project and plan some of its images; all of them for none."""

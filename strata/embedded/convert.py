@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 # Raise it with every change to the code that can change a package's bytes.
-CONVERTER_VERSION = 1
+CONVERTER_VERSION = 2
 
 SUBDIR = "linux-64"
 SITE_PACKAGES = "lib/python3.11/site-packages"
@@ -151,7 +151,12 @@ def assemble(
     `about` may hold a summary and a licence (SPDX), `epoch` is in seconds.
     Raises `BuildError` when rattler-build refuses the name or the version.
     """
-    from rattler_build import RattlerBuildError, assemble_package  # noqa: PLC0415 - see above
+    from rattler_build import (  # noqa: PLC0415 - see above
+        RattlerBuildError,
+        assemble_package,
+        collect_files,
+    )
+
 
     try:
         made: Path = assemble_package(
@@ -160,7 +165,8 @@ def assemble(
             SUBDIR,
             build,
             stage.parent / "made",
-            files_dir=stage,
+            # By default hidden files are left behind, and some wheels need theirs.
+            files=collect_files(stage, include_hidden=True),
             depends=depends,
             compression_level=ZSTD_LEVEL,
             compression_threads=2,  # fixed, so that it can't follow this machine's cores

@@ -32,7 +32,7 @@ def check_arguments(
     A layer gets its own values, those of the layers below it, and the variant's.
     """
     variants = tuple(variants)
-    paths = {tuple(n for n in image.layers if n in layers) for image in images}
+    paths = {_path(image.layers, layers) for image in images}
     # A layer that no image has yet would stand on all that is lower.
     paths |= {tuple(n for n in layers if n <= name) for name in layers}
     for variant in variants:
@@ -67,14 +67,25 @@ def check_arguments(
     ]
 
 
+def _path(names: Iterable[str], layers: Mapping[str, Layer]) -> tuple[str, ...]:
+    """Return the layers as they should be listed: that they are not is told elsewhere."""
+    found: set[str] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name in layers and name not in found:
+            found.add(name)
+            todo += layers[name].requires
+    return tuple(sorted(found))
+
+
 def _unsupplied(
     path: tuple[str, ...], layers: Mapping[str, Layer], variant: Variant
 ) -> Iterable[tuple[str, str]]:
     given = {*BUILD_ARGUMENTS, *variant.args}
-    for name in path:
-        if name in variant.left_out:
-            continue
-        given |= layers[name].args.keys()
-        yield from (
-            (name, argument) for argument in layers[name].arguments if argument not in given
-        )
+    there = [layers[name] for name in path if name not in variant.left_out]
+    required = {name for layer in there for name in layer.requires}
+    for layer in (layers[name] for name in path):
+        if layer in there or layer.name in required:
+            given |= layer.args.keys()
+            yield from ((layer.name, name) for name in layer.arguments if name not in given)

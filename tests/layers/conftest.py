@@ -44,7 +44,7 @@ class Layer:
     def out(self, command: str) -> str:
         """Run a shell command that must end with 0 and complain of nothing; return its stdout."""
         done = self.host.run(command)
-        assert (0, "") == (done.rc, done.stderr), f"{command}\n{done.stdout}{done.stderr}"
+        assert (done.rc, done.stderr) == (0, ""), f"{command}\n{done.stdout}{done.stderr}"
         return str(done.stdout).rstrip("\n")
 
     def lines(self, command: str) -> list[str]:
@@ -54,15 +54,19 @@ class Layer:
     def python(self, program: str) -> str:
         """Run a program with the image's Python; return what it printed."""
         done = self.host.run("python -W error -c %s", program)
-        assert (0, "") == (done.rc, done.stderr), f"{program}\n{done.stdout}{done.stderr}"
+        assert (done.rc, done.stderr) == (0, ""), f"{program}\n{done.stdout}{done.stderr}"
         return str(done.stdout).rstrip("\n")
 
     def find(self, expression: str, top: str = "/") -> list[str]:
-        """Return what `find` finds below `top` on the image's own file system."""
-        return self.lines(f"find {top} -xdev ! -readable -prune -o {expression} -print")
+        """Return what `find` finds below `top` on the image's own file system.
+
+        What the user can't read (as /root) is left out.
+        """
+        tests = expression if "-printf" in expression else rf"\( {expression} \) -print"
+        return self.lines(f"find {top} -xdev ! -readable -prune -o {tests}")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def layer(host: Host) -> Layer:
     """Return the container under test."""
     return Layer(host)

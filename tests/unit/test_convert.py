@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 EPOCH = 1793491200
 DEMO = {
     "demo/cli.py": "import sys\ndef main():\n    print(sys.argv[1:]); return 3\n",
+    "demo/.settings.yml": "hidden: true\n",
     "demo/old.pyc": "byte code",
     "demo/__pycache__/cli.cpython-311.pyc": "byte code",
     "demo-1.0.data/scripts/hello": "#!python -E\nimport demo\nprint(demo.NAME)\n",
@@ -82,6 +83,7 @@ def test_files_go_where_pip_puts_them(prefix: Path) -> None:
         f"{SITE_PACKAGES}/demo-1.0.dist-info/RECORD",
         f"{SITE_PACKAGES}/demo-1.0.dist-info/WHEEL",
         f"{SITE_PACKAGES}/demo-1.0.dist-info/entry_points.txt",
+        f"{SITE_PACKAGES}/demo/.settings.yml",
         f"{SITE_PACKAGES}/demo/__init__.py",
         f"{SITE_PACKAGES}/demo/cli.py",
         "share/demo/kernel.json",
@@ -191,6 +193,8 @@ def test_converting_twice_gives_the_same_bytes(tmp_path: Path, make_wheel: Wheel
     assert sorted(path.name for path in (tmp_path / "first").iterdir()) == sorted(
         path.name for path in first.values()
     )
+    packed = {member.name for member, _ in _unpacked(first["demo"])}
+    assert f"{SITE_PACKAGES}/demo/.settings.yml" in packed
     times = {member.mtime for path in first.values() for member, _ in _unpacked(path)}
     assert times == {EPOCH}
     dates = {date for path in first.values() for date in _dates(path)}

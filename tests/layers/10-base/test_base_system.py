@@ -39,7 +39,7 @@ def test_locales(layer: Layer) -> None:
 def test_no_locale_warning(layer: Layer, lang: str, program: str) -> None:
     """Programs accept the image's locale and the American one without a warning."""
     done = layer.host.run(f"env {lang} {program}")
-    assert (0, "") == (done.rc, done.stderr)
+    assert (done.rc, done.stderr) == (0, "")
 
 
 def test_default_locale(layer: Layer) -> None:

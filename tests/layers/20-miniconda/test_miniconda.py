@@ -19,8 +19,8 @@ def test_conda_answers(layer: Layer, shell: str) -> None:
 
 
 def test_environment_comes_first(layer: Layer) -> None:
-    """conda's own Python is on nobody's way: its folder of programs is not on PATH."""
-    path = layer.out("printf %s \"$PATH\"").split(":")
+    """Conda's own Python is on nobody's way: its folder of programs is not on PATH."""
+    path = layer.out('printf %s "$PATH"').split(":")
     assert path[:3] == ["/opt/env/bin", "/opt/conda/condabin", "/opt/strata/bin"]
     assert "/opt/conda/bin" not in path
 

@@ -37,13 +37,13 @@ STATE = "STRATA_SSH_DIR=$(mktemp -d)"
 
 
 def test_settings(layer: Layer) -> None:
-    """sshd, run by the user, understands its settings as they are meant."""
+    """The server, run by the user, understands its settings as they are meant."""
     settings = layer.lines(PRINT_SETTINGS)
     assert set(settings) >= MEANT
 
 
 def test_nothing_more(layer: Layer) -> None:
-    """sshd listens on 2222 alone and accepts no variable that a client sends."""
+    """The server listens on 2222 alone and accepts no variable that a client sends."""
     settings = layer.lines(PRINT_SETTINGS)
     assert [line for line in settings if line.startswith("port ")] == ["port 2222"]
     assert [line for line in settings if line.startswith("acceptenv")] == []

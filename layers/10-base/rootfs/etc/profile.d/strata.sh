@@ -1,7 +1,13 @@
-# /etc/profile resets PATH; this gives a login shell the image's own.
-# It runs under nounset and in any POSIX shell.
-PATH=/opt/env/bin:/opt/strata/bin:$PATH
+# /etc/profile has reset PATH.  The shell's first environment still has it, with
+# what a child image or `docker run -e` put there; a login that never knew the
+# image's gets it in front.  It runs under nounset and in any POSIX shell.
+first=$(tr '\0' '\n' <"/proc/$$/environ" | sed -n 's/^PATH=//p') || first=
+case ":$first:" in
+  *:/opt/env/bin:*) PATH=$first ;;
+  *) PATH=/opt/env/bin:/opt/strata/bin:$PATH ;;
+esac
 export PATH
+unset first
 if [ -d /opt/env ]; then
   CONDA_PREFIX=/opt/env
   export CONDA_PREFIX
