@@ -30,7 +30,8 @@ END
 RUN --mount=type=bind,from=wheels,source=pytorch,target=/mnt/wheels \
     --mount=type=bind,source=pytorch.txt,target=/mnt/requirements.txt <<END
 python3 -m venv --without-pip /opt/env
-/opt/env/bin/python /mnt/wheels/pip-*.whl/pip install --no-cache-dir --no-index --no-deps \
+PYTHONPATH=$(echo /mnt/wheels/pip-*.whl) \
+    /opt/env/bin/python -m pip install --no-cache-dir --no-index --no-deps \
     --require-hashes --find-links /mnt/wheels --requirement /mnt/requirements.txt
 END
 

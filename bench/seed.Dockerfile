@@ -25,7 +25,7 @@ RUN useradd --create-home --shell /bin/bash --uid 1000 dev
 COPY requirements.txt /tmp/requirements.txt
 RUN --mount=type=bind,from=wheels,target=/mnt/wheels \
     python3 -m venv --without-pip /opt/env \
-    && /opt/env/bin/python /mnt/wheels/*/pip-*.whl/pip install --no-index \
+    && PYTHONPATH=$(echo /mnt/wheels/*/pip-*.whl) /opt/env/bin/python -m pip install --no-index \
     --find-links /mnt/wheels/pytorch --find-links /mnt/wheels/jupyter \
     --requirement /tmp/requirements.txt
 RUN chown -R dev:dev /opt/env

@@ -90,8 +90,14 @@ def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> 
             error=BuildError,
             where=f"building {plan.variant.name}",
             fix="read the lines above from the first ERROR on; the layer is named in brackets",
-            # An attestation would wrap each image into an index, with another digest.
-            env={**engine.env, "BUILDX_NO_DEFAULT_ATTESTATIONS": "1"},
+            # An attestation would wrap each image into an index, with another digest.  And the
+            # base, which has no output, would be exported all the same: gzipped at length, and
+            # whether the first layer's image takes that blob would be a matter of luck.
+            env={
+                **engine.env,
+                "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",
+                "BUILDX_NO_DEFAULT_LOAD": "1",
+            },
             log=None if on_terminal else log,
             show=on_terminal,
         )

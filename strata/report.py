@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ COLUMNS = ("image", "digest", "layers", "pull", "unpacked", "checks", "seconds")
 NUMBERS = ("layers", "pull", "unpacked", "seconds")
 SUMMARY = "GITHUB_STEP_SUMMARY"
 MEGABYTE = 1_000_000
+NEWLINE = "\n"
+LOG_WIDTH = 200  # columns
 
 
 def rows(records: Sequence[ImageRecord]) -> list[tuple[str, ...]]:
@@ -64,20 +67,23 @@ def print_report(records: Sequence[ImageRecord]) -> None:
     """Print the table, the facts and what was not run; in GitHub Actions, the summary too."""
     from rich.console import Console  # noqa: PLC0415 - only reports need it
     from rich.table import Table  # noqa: PLC0415 - only reports need it
+    from rich.text import Text  # noqa: PLC0415 - only reports need it
 
-    console = Console(soft_wrap=True)
+    # A log is as wide as its lines; rich would fold them at 80 columns.
+    is_log = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    console = Console(soft_wrap=True, width=LOG_WIDTH if is_log else None)
     table = Table()
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in NUMBERS else "left", overflow="fold")
     for row in rows(records):
-        table.add_row(*row)
+        table.add_row(*map(Text, row))  # what programs said is no markup
     console.print(table)
     for fact in facts(records):
         console.print(f"fact: {fact}", highlight=False, markup=False)
     for line in not_run(records):
         console.print(f"not run: {line}", highlight=False, markup=False)
     if summary := os.environ.get(SUMMARY):
-        with Path(summary).open("a") as file:
+        with Path(summary).open("a", encoding="utf-8") as file:
             file.write(markdown(records))
 
 
@@ -99,15 +105,9 @@ def _checks(outcomes: Sequence[Outcome]) -> str:
     signs = {"pass": "✓", "fail": "✗", "not run": "-"}
     layers = [outcome for outcome in outcomes if outcome.name.startswith("layer ")]
     passed = sum(outcome.verdict == "pass" for outcome in layers)
-    sign = "✓" if passed == len(layers) else "✗"
-    others = [
-        f"{signs[outcome.verdict]} {outcome.name}: {outcome.detail.splitlines()[0]}"
-        for outcome in outcomes
-        if outcome not in layers
-    ]
-    failed = [
-        f"{signs[outcome.verdict]} {outcome.name}: {outcome.detail.splitlines()[0]}"
-        for outcome in layers
-        if outcome.verdict != "pass"
-    ]
-    return "\n".join([f"{sign} layers {passed}/{len(layers)}", *failed, *others])
+    verdicts = {outcome.verdict for outcome in layers}
+    worst = next((v for v in ("fail", "not run") if v in verdicts), "pass")
+    told = [outcome for outcome in layers if outcome.verdict != "pass"]
+    told += [outcome for outcome in outcomes if outcome not in layers]
+    lines = [f"{signs[o.verdict]} {o.name}: {o.detail.partition(NEWLINE)[0]}" for o in told]
+    return NEWLINE.join([f"{signs[worst]} layers {passed}/{len(layers)}", *lines])

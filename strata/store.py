@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 from typing import TYPE_CHECKING
 
 from strata.errors import BuildError, HostError
@@ -65,7 +66,11 @@ class Store:
         url = f"{api.base_url}/v{api.api_version}/images/get"
         with api.get(url, params={"names": sorted(digests)}, stream=True) as answer:
             answer.raise_for_status()
-            found = read_layers(answer.iter_content(CHUNK))
+            try:
+                found = read_layers(answer.iter_content(CHUNK))
+            except tarfile.TarError as broken:
+                what = f"the engine broke off while it saved images: {broken}"
+                raise BuildError.at(url, what, "run it again") from None
         for digest in set(digests) - set(found):
             raise BuildError.at(digest, "the engine did not save this image", "./inv build")
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import uuid
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     import docker
     from docker.models.containers import Container
 
-OWNER = "strata.check.pid"
+# Who started a container: another host's check may be at work on the same engine.
+HOST, PID = "strata.check.host", "strata.check.pid"
 SHARED_MEMORY = "1g"
 
 
@@ -36,7 +38,7 @@ def container_options(gpus: str) -> dict[str, Any]:
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "shm_size": SHARED_MEMORY,
-        "labels": {OWNER: str(os.getpid())},
+        "labels": {HOST: platform.node(), PID: str(os.getpid())},
     }
     if gpus != "none":
         from docker.types import DeviceRequest  # noqa: PLC0415 - slow to import
@@ -104,11 +106,13 @@ def remove(container: Container) -> None:
 
 
 def remove_orphans(sdk: docker.DockerClient) -> int:
-    """Remove what a check left that was killed before it could; return how many."""
+    """Remove what a check of this host left when it was killed; return how many."""
     orphans = [
         container
-        for container in sdk.containers.list(all=True, filters={"label": OWNER})
-        if not Path(f"/proc/{container.labels[OWNER]}").exists()
+        for container in sdk.containers.list(
+            all=True, filters={"label": f"{HOST}={platform.node()}"}
+        )
+        if not Path("/proc", container.labels[PID]).exists()
     ]
     for container in orphans:
         remove(container)

@@ -65,7 +65,8 @@ def test_layers(
         )
         output = f"{done.stdout}{done.stderr}"
         cases = _cases(report)
-        if done.returncode != 0 and not any(c[1] == "fail" and c[0] in layers for c in cases):
+        is_told = any(case[1] == "fail" and case[0] in layers for case in cases)
+        if not report.is_file() or (done.returncode != 0 and not is_told):
             # It could not even collect the tests, or it died: nothing has passed then.
             failed = (layers[0], "fail", output.strip()[-2000:], time.monotonic() - start)
             cases = [failed]

@@ -40,9 +40,8 @@ def check_training(sdk: docker.DockerClient, image: str, nproc: str, gpus: str) 
     except docker.errors.APIError as refused:
         why = f"ddp-check did not start: {refused.explanation or refused}"
         return _outcome("fail", why, start, nproc, gpus)
-    try:
-        document = json.loads(ended.stdout)
-    except ValueError:
+    document = _document(ended.stdout)
+    if document is None:
         last = "\n".join((ended.stdout + ended.stderr).splitlines()[-20:])
         return _outcome("fail", f"exit {ended.code}, no report:\n{last}", start, nproc, gpus)
     is_pass = ended.code == 0 and document.get("verdict") == "pass"
@@ -51,6 +50,15 @@ def check_training(sdk: docker.DockerClient, image: str, nproc: str, gpus: str) 
         last = "\n".join(ended.stderr.splitlines()[-20:])
         detail = f"{detail}, exit {ended.code}\n{last}"
     return _outcome("pass" if is_pass else "fail", detail, start, nproc, gpus)
+
+
+def _document(text: str) -> dict[str, Any] | None:
+    """Return the report that is the whole of `text`, or None where there is none."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _detail(document: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import time
 from dataclasses import asdict, dataclass
@@ -26,9 +27,26 @@ WHERE = "embedded base"
 MEGABYTE = 1_000_000
 # Raised when the commands below change, so that no older base is taken for a new one.
 RECIPE = 1
-# Nobody reads these in a container; licences stay.
-EXCLUDED = ("/usr/share/doc/*", "/usr/share/info/*", "/usr/share/man/*", "/usr/share/locale/*")
-INCLUDED = ("/usr/share/doc/*/copyright", "/usr/share/locale/locale.alias")
+# Nobody reads these in a container; licences stay.  They are settings for dpkg, so
+# that packages of upper layers bring none either.
+UNREAD = (
+    "path-exclude=/usr/share/doc/*",
+    "path-include=/usr/share/doc/*/copyright",
+    "path-exclude=/usr/share/info/*",
+    "path-exclude=/usr/share/man/*",
+    "path-exclude=/usr/share/locale/*",
+    "path-include=/usr/share/locale/locale.alias",
+)
+# mmdebstrap's own way (--dpkgopt) filters every archive in Python: 11 s of CPU
+# more than writing the settings once the essential packages are in, and deleting
+# what those have brought.
+WRITE_UNREAD = f"printf '%s\\n' {shlex.join(UNREAD)} > \"$1\"/etc/dpkg/dpkg.cfg.d/unread"
+DELETE_UNREAD = (
+    'cd "$1"/usr/share'
+    " && find doc info man locale ! -type d ! -name copyright ! -name locale.alias -delete"
+    # Some packages link into man1 with no regard to what is there: the folders stay.
+    " && find doc locale -mindepth 1 -type d -empty -delete"
+)
 # Traces of this host and of the installation, which mmdebstrap leaves in place.
 TRACES = (
     "/etc/hostname",
@@ -107,8 +125,6 @@ def mmdebstrap_command(
     bootstrap: Bootstrap, sources: Iterable[Source], architecture: str, target: Path
 ) -> list[str]:
     """Return the argv that bootstraps a release into a tar file."""
-    excludes = [f"--dpkgopt=path-exclude={pattern}" for pattern in EXCLUDED]
-    includes = [f"--dpkgopt=path-include={pattern}" for pattern in INCLUDED]
     # The folder is the hook's $1; the patterns must stay outside of its quotes.
     traces = " ".join(f'"$1"{pattern}' for pattern in TRACES)
     return [
@@ -118,8 +134,8 @@ def mmdebstrap_command(
         f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
         f"--architectures={architecture}",
         *([f"--include={','.join(bootstrap.include)}"] if bootstrap.include else []),
-        *excludes,
-        *includes,
+        f"--essential-hook={WRITE_UNREAD}",
+        f"--customize-hook={DELETE_UNREAD}",
         f"--customize-hook=rm -rf {traces}",
         '--customize-hook=test ! -e "$1"/etc/machine-id || : > "$1"/etc/machine-id',
         bootstrap.suite,

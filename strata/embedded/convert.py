@@ -157,7 +157,6 @@ def assemble(
         collect_files,
     )
 
-
     try:
         made: Path = assemble_package(
             name,

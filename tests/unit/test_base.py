@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -149,3 +150,51 @@ def test_a_failed_bootstrap_leaves_nothing(workspace: Workspace) -> None:
         make_base(workspace, BOOTSTRAP, EPOCH)
     assert error.value.exit_code == 4
     assert list((workspace.cache / "base").iterdir()) == []
+
+
+def test_the_bootstrap_is_asked_for_in_full(tmp_path: Path) -> None:
+    """Release, packages, sources and target stand in the command, documentation is kept out."""
+    command = base.mmdebstrap_command(BOOTSTRAP, (MAIN,), "arm64", tmp_path / "x.tar")
+    assert command[-3:] == ["bookworm", str(tmp_path / "x.tar"), str(MAIN)]
+    assert {"--variant=minbase", "--architectures=arm64", "--include=python3"} <= set(command)
+    assert any("'path-exclude=/usr/share/doc/*'" in word for word in command)
+    nothing = Bootstrap(suite="bookworm", include=())
+    assert not any(
+        word.startswith("--include")
+        for word in base.mmdebstrap_command(nothing, (MAIN,), "amd64", tmp_path / "x.tar")
+    )
+
+
+def test_the_hooks_leave_licences_and_no_trace_of_the_host(tmp_path: Path) -> None:
+    """Run on a small tree, the hooks delete what they should and nothing else."""
+    kept = (
+        "usr/share/doc/bash/copyright",
+        "usr/share/locale/locale.alias",
+        "etc/dpkg/dpkg.cfg.d/unread",
+        "etc/passwd",
+    )
+    gone = (
+        "usr/share/doc/bash/README",
+        "usr/share/man/man1/bash.1.gz",
+        "usr/share/info/dir",
+        "usr/share/locale/de/LC_MESSAGES/bash.mo",
+        "etc/hostname",
+        "etc/resolv.conf",
+        "var/log/apt/term.log",
+        "var/cache/ldconfig/aux-cache",
+        "var/lib/dpkg/status-old",
+    )
+    for name in (*kept, *gone, "etc/machine-id"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("host")
+    command = base.mmdebstrap_command(BOOTSTRAP, (MAIN,), "amd64", tmp_path / "x.tar")
+    for word in command:
+        if "-hook=" in word:
+            script = word.partition("-hook=")[2]
+            subprocess.run(["sh", "-ec", script, "exec", str(tmp_path)], check=True)
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert files == {*kept, "etc/machine-id"}
+    assert (tmp_path / "etc/machine-id").read_text() == ""
+    assert (tmp_path / "usr/share/man/man1").is_dir()
+    settings = (tmp_path / "etc/dpkg/dpkg.cfg.d/unread").read_text()
+    assert settings.splitlines() == list(base.UNREAD)

@@ -51,8 +51,10 @@ def test_nothing_more(layer: Layer) -> None:
 
 def test_no_key_in_the_image(layer: Layer) -> None:
     """No host key, private key or list of authorised keys is in the image (case S4)."""
-    names = "-name 'ssh_host_*' -o -name 'host_ed25519*' -o -name 'host_rsa*'"
-    assert layer.find(f"{names} -o -name authorized_keys -o -name 'id_*sa'") == []
+    names = ("ssh_host_*", "host_ed25519*", "host_rsa*", "authorized_keys", "id_*sa", "id_*9")
+    wanted = " -o ".join(f"-name '{name}'" for name in names)
+    found_names = layer.find(rf"! -path '/tmp/*' \( {wanted} \)")
+    assert found_names == []
     found = layer.host.run("grep -rIl -- '^-----BEGIN .*PRIVATE KEY-----' /etc /home /opt/strata")
     assert found.stdout == ""
 

@@ -1,0 +1,81 @@
+"""What the end-to-end tests share: the engine, and the images that `./inv build` left in it."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from boxes import Boxes, Image
+
+from strata.engine import Engine, client, find_engine
+from strata.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from docker import DockerClient
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+VARIANT = "embedded"
+
+
+@pytest.fixture(scope="session")
+def engine() -> Engine:
+    """Return the engine that strata would use, or fail: without one nothing is shown."""
+    found = find_engine(Workspace.of(ROOT))
+    if found is None:
+        pytest.fail("there is no Docker engine; ./inv build starts one", pytrace=False)
+    return found
+
+
+@pytest.fixture(scope="session")
+def docker_client(engine: Engine) -> Iterator[DockerClient]:
+    """Docker's SDK for that engine."""
+    sdk = client(engine, timeout=300)
+    try:
+        yield sdk
+    finally:
+        sdk.close()
+
+
+@pytest.fixture(scope="session")
+def image(docker_client: DockerClient) -> Image:
+    """Return the reference of a built image, or fail where it is missing."""
+
+    def reference(name: str) -> str:
+        found = f"strata/{name}:{VARIANT}"
+        if not docker_client.images.list(found):
+            pytest.fail(f"there is no image {found}; ./inv build makes it", pytrace=False)
+        return found
+
+    return reference
+
+
+@pytest.fixture
+def free_port() -> int:
+    """Return a port of this machine's loopback that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def boxes(engine: Engine, image: Image) -> Iterator[Boxes]:
+    """Start containers for one test."""
+    found = Boxes(engine.env, image)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def shared_boxes(engine: Engine, image: Image) -> Iterator[Boxes]:
+    """Start containers that the tests of a file share."""
+    found = Boxes(engine.env, image)
+    try:
+        yield found
+    finally:
+        found.close()

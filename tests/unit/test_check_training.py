@@ -1,0 +1,209 @@
+"""The training check: what `ddp-check` says, as an outcome; and containers for checks."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import requests.exceptions
+from docker.errors import APIError, NotFound
+
+from strata.check.container import HOST, PID, container_options, remove, remove_orphans
+from strata.check.training import check_training, training_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+REPORT = {
+    "verdict": "pass",
+    "label": "CPU, gloo",
+    "world_size": 2,
+    "phases": [{"name": "all-reduce", "outcome": "pass"}],
+}
+
+
+class Container:
+    """A container that ends as it is told."""
+
+    def __init__(self, *, code: int = 0, stdout: str = "", stderr: str = "") -> None:
+        """End with a code, having written this."""
+        self.code, self.stdout, self.stderr = code, stdout, stderr
+        self.refuses: Exception | None = None
+        self.labels: dict[str, str] = {}
+        self.removed = 0
+
+    def start(self) -> None:
+        """Start, unless the engine refuses."""
+        if isinstance(self.refuses, APIError):
+            raise self.refuses
+
+    def wait(self, timeout: float) -> dict[str, int]:
+        """End, unless it takes too long."""
+        assert timeout > 0
+        if self.refuses:
+            raise self.refuses
+        return {"StatusCode": self.code}
+
+    def logs(self, *, stdout: bool, stderr: bool) -> bytes:
+        """Return what it wrote to one of the two."""
+        assert stdout != stderr
+        return (self.stdout if stdout else self.stderr).encode()
+
+    def remove(self, *, force: bool, v: bool) -> None:
+        """Count."""
+        assert force
+        assert v
+        self.removed += 1
+
+
+class Engine:
+    """The part of Docker's SDK that makes containers; it keeps how they were asked for."""
+
+    def __init__(self, container: Container) -> None:
+        """Give this container to whoever asks."""
+        self.container = container
+        self.argv: list[str] = []
+        self.options: dict[str, Any] = {}
+        self.containers = SimpleNamespace(create=self._create)
+
+    def _create(self, image: str, argv: Sequence[str], **options: Any) -> Container:  # noqa: ANN401 - as docker has it
+        assert image == "strata/x:y"
+        self.argv, self.options = list(argv), options
+        return self.container
+
+
+def check(container: Container, nproc: str = "", gpus: str = "none") -> tuple[str, str]:
+    """Run the check in this container; return verdict and detail."""
+    sdk: Any = Engine(container)
+    outcome = check_training(sdk, "strata/x:y", nproc, gpus)
+    assert outcome.name == "ddp"
+    assert outcome.key == training_key(nproc, gpus)
+    assert container.removed == 1
+    return outcome.verdict, outcome.detail
+
+
+def test_a_pass_says_on_what() -> None:
+    """On the CPU it reads so, and never as a pass on GPUs (case G1)."""
+    assert check(Container(stdout=json.dumps(REPORT))) == ("pass", "CPU, gloo, 2 ranks")
+
+
+def test_a_failed_phase_is_named() -> None:
+    """With its reason, the exit code and the last lines."""
+    phases = [{"name": "all-reduce", "outcome": "fail", "reason": "rank 1: sum is 2, not 3"}]
+    report = json.dumps(REPORT | {"verdict": "fail", "phases": phases})
+    verdict, detail = check(Container(code=6, stdout=report, stderr="last words\n"))
+    assert verdict == "fail"
+    assert detail == (
+        "CPU, gloo, 2 ranks\nall-reduce: rank 1: sum is 2, not 3, exit 6\nlast words"
+    )
+
+
+@pytest.mark.parametrize(
+    "container",
+    [
+        Container(code=6, stdout=json.dumps(REPORT)),
+        Container(code=0, stdout=json.dumps(REPORT | {"verdict": "fail"})),
+        Container(code=0, stdout=json.dumps({"label": "CPU, gloo"})),
+        Container(code=0, stdout=""),
+        Container(code=0, stdout="[]"),
+        Container(code=137, stdout='{"verdict": "pa', stderr="Killed"),
+    ],
+    ids=["code", "verdict", "no-verdict", "silent", "list", "killed"],
+)
+def test_only_code_and_verdict_together_are_a_pass(container: Container) -> None:
+    """What ends well without a report, or reports well and ends badly, has failed."""
+    verdict, _ = check(container)
+    assert verdict == "fail"
+
+
+def test_what_a_broken_check_said_is_told() -> None:
+    """Its code and its last lines."""
+    _, detail = check(Container(code=1, stderr="Traceback\nImportError: torch\n"))
+    assert detail == "exit 1, no report:\nTraceback\nImportError: torch"
+
+
+def test_an_image_without_the_check_has_failed() -> None:
+    """The engine's reason is told; it is no traceback."""
+    container = Container()
+    container.refuses = APIError("400", explanation='exec: "ddp-check": not found')
+    verdict, detail = check(container)
+    assert (verdict, detail) == (
+        "fail",
+        'ddp-check did not start: exec: "ddp-check": not found',
+    )
+
+
+def test_a_check_that_takes_too_long_has_failed() -> None:
+    """It is removed."""
+    container = Container()
+    container.refuses = requests.exceptions.ReadTimeout()
+    assert check(container) == ("fail", "it did not end within 300 s")
+
+
+@pytest.mark.parametrize(
+    ("nproc", "gpus", "argv"),
+    [
+        ("", "none", ["ddp-check", "--json"]),
+        ("4", "none", ["ddp-check", "--json", "--nproc", "4"]),
+        ("", "all", ["ddp-check", "--json", "--require-gpu"]),
+    ],
+)
+def test_gpus_are_required_where_they_are_given(nproc: str, gpus: str, argv: list[str]) -> None:
+    """Then a run on the CPU is no pass."""
+    sdk: Any = Engine(Container(stdout=json.dumps(REPORT)))
+    check_training(sdk, "strata/x:y", nproc, gpus)
+    assert sdk.argv == argv
+    assert ("device_requests" in sdk.options) == (gpus == "all")
+
+
+def test_containers_are_as_a_careful_user_starts_them() -> None:
+    """No network, no privileges, room for shared memory (case D1), and our mark."""
+    options = container_options("none")
+    assert options == {
+        "network_mode": "none",
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "shm_size": "1g",
+        "labels": {HOST: platform.node(), PID: str(os.getpid())},
+    }
+
+
+def test_only_what_nobody_owns_any_more_is_removed() -> None:
+    """A check that runs beside ours keeps its containers."""
+    ours, orphan = Container(), Container()
+    ours.labels, orphan.labels = {PID: str(os.getpid())}, {PID: "4194305"}
+    asked: list[dict[str, Any]] = []
+
+    def listed(**options: Any) -> list[Container]:  # noqa: ANN401 - as docker has it
+        asked.append(options)
+        return [ours, orphan]
+
+    sdk: Any = SimpleNamespace(containers=SimpleNamespace(list=listed))
+    assert remove_orphans(sdk) == 1
+    assert asked == [{"all": True, "filters": {"label": f"{HOST}={platform.node()}"}}]
+    assert (ours.removed, orphan.removed) == (0, 1)
+
+
+@pytest.mark.parametrize("status", [404, 409, 500])
+def test_a_container_that_somebody_else_removes_is_no_failure(status: int) -> None:
+    """But an engine that refuses is one."""
+    answer = requests.Response()
+    answer.status_code = status
+    refused = (NotFound if status == 404 else APIError)("refused", response=answer)
+    calls = []
+
+    def refuse(**_: bool) -> None:
+        calls.append(status)
+        raise refused
+
+    container: Any = SimpleNamespace(remove=refuse)
+    if status == 500:
+        with pytest.raises(APIError):
+            remove(container)
+    else:
+        remove(container)
+    assert calls == [status]

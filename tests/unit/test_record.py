@@ -1,0 +1,114 @@
+"""The record: what is kept of an image, and read again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from strata.errors import DefinitionError
+from strata.record import ImageRecord, Outcome, RecordedLayer, read_records, write_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PASSED = Outcome(name="layer 10-one", verdict="pass", detail="2 passed", seconds=1.5, key="k1")
+TRAINED = Outcome(name="ddp", verdict="pass", detail="CPU, gloo, 2 ranks", seconds=9.0, key="k2")
+RECORD = ImageRecord(
+    image="train",
+    variant="embedded",
+    ref="strata/train:embedded",
+    input_digest="sha256:1",
+    digest="sha256:2",
+    layers=(
+        RecordedLayer(digest="sha256:3", compressed=10, unpacked=30, cause="base"),
+        RecordedLayer(digest="sha256:4", compressed=1, unpacked=2, cause="10-one"),
+    ),
+    facts={"python": "3.11.2", "note": "é"},
+    checks=(PASSED, TRAINED),
+    not_run={"training on GPUs": "there is none"},
+    build_seconds=2.5,
+    recorded="2026-11-30T00:00:00Z",
+)
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    """Value by value, by variant and image."""
+    path = tmp_path / "build" / "record.json"
+    other = replace(RECORD, image="lab", checks=())
+    write_records(path, [RECORD, other])
+    assert read_records(path) == {("embedded", "lab"): other, ("embedded", "train"): RECORD}
+
+
+def test_the_file_holds_the_sums_and_names_its_schema(tmp_path: Path) -> None:
+    """For those who read it without us."""
+    path = tmp_path / "record.json"
+    write_records(path, [RECORD])
+    document = json.loads(path.read_text())
+    assert document["schema"] == "strata.record/1"
+    (image,) = document["images"]
+    assert (image["compressed"], image["unpacked"]) == (11, 32)
+    assert image["checks"][1]["detail"] == "CPU, gloo, 2 ranks"
+
+
+def test_no_file_is_no_records(tmp_path: Path) -> None:
+    """The first run finds nothing."""
+    assert read_records(tmp_path / "record.json") == {}
+
+
+def test_a_reader_never_sees_half_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer that dies before its end leaves the old file as it was."""
+    path = tmp_path / "record.json"
+    write_records(path, [RECORD])
+    before = path.read_bytes()
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pathlib.Path.replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_records(path, [])
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"schema": "strata.record/0", "images": []}',
+        '{"schema": "strata.record/1"}',
+        '{"schema": "strata.record/1", "images": [{"image": "x"}]}',
+        '{"schema": "strata.record/1", "images": ["x"]}',
+        '{"schema": "strata.record/1", "images": [{"layers": [], "checks": [], "more": 1}]}',
+    ],
+)
+def test_a_file_that_is_no_record_is_told(tmp_path: Path, text: str) -> None:
+    """With the way out; it is no traceback."""
+    path = tmp_path / "record.json"
+    path.write_text(text)
+    with pytest.raises(DefinitionError, match="is not a record") as failure:
+        read_records(path)
+    assert f"rm {path}" in str(failure.value)
+
+
+def test_only_images_whose_checks_all_passed_have_passed() -> None:
+    """An unchecked image has not, nor one of which a check failed or was not run."""
+    assert RECORD.has_passed
+    assert not replace(RECORD, checks=()).has_passed
+    for verdict in ("fail", "not run"):
+        assert not replace(RECORD, checks=(PASSED, replace(TRAINED, verdict=verdict))).has_passed  # type: ignore[arg-type] # one of them
+
+
+def test_a_check_is_known_by_its_name_and_key() -> None:
+    """Other tests, another check, or one that failed, count for nothing."""
+    assert RECORD.passed("ddp", "k2") == TRAINED
+    assert RECORD.passed("ddp", "k1") is None
+    assert RECORD.passed("layer 10-one", "k2") is None
+    failed = replace(RECORD, checks=(replace(TRAINED, verdict="fail"),))
+    assert failed.passed("ddp", "k2") is None
