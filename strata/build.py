@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from strata.bake import render_bake
+from strata.blame import failed_step
 from strata.errors import BuildError, Problem
 from strata.model import ImageBase
 from strata.run import run
@@ -89,7 +89,7 @@ def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> 
             ["docker", "buildx", "bake", "--file", str(path), "--progress", progress],
             error=BuildError,
             where=f"building {plan.variant.name}",
-            fix="read the lines above from the first ERROR on; the layer is named in brackets",
+            fix="read the lines above from the first ERROR on",
             # An attestation would wrap each image into an index, with another digest.  And the
             # base, which has no output, would be exported all the same: gzipped at length, and
             # whether the first layer's image takes that blob would be a matter of luck.
@@ -102,15 +102,10 @@ def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> 
             show=on_terminal,
         )
     except BuildError as failed:
-        raise naming_layer(failed, plan) from None
-
-
-def naming_layer(failed: BuildError, plan: Plan) -> BuildError:
-    """Return a failure of bake with the layer as its place, where bake's output names one."""
-    (problem,) = failed.problems
-    named = re.search(r"ERROR: target (\S+?): ", problem.what)
-    layers = {step.name: step.layer.name for step in plan.steps}
-    if named is None or named[1] not in layers:
-        return failed
-    where = f"layers/{layers[named[1]]}/Dockerfile"
-    return BuildError(Problem(where=where, what=problem.what, fix=problem.fix))
+        # On a terminal bake draws its own display, and we don't see what it says.
+        step = None if on_terminal else failed_step(log.read_text(errors="replace"), plan)
+        if step is None:
+            raise
+        where = f"layers/{step.layer.name}/Dockerfile"
+        problems = (Problem(where=where, what=p.what, fix=p.fix) for p in failed.problems)
+        raise BuildError(*problems) from None

@@ -9,7 +9,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from strata.bake import Contexts
-from strata.embedded.base import Bootstrap, make_base
+from strata.embedded.base import make_base
 from strata.embedded.channel import make_channel, verify_channel
 from strata.embedded.wheels import fetch_wheels
 from strata.errors import LockError
@@ -41,11 +41,7 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
     base.mkdir(parents=True)
     steps = [step for step in plan.steps if step.name in build]
     if isinstance(plan.variant.base, BootstrapBase) and any(step.parent is None for step in steps):
-        tarball = make_base(
-            workspace,
-            Bootstrap(suite=plan.variant.base.suite, include=plan.variant.base.include),
-            plan.variant.epoch,
-        )
+        tarball = make_base(workspace, plan.variant.base, plan.variant.epoch)
         _link(tarball, base / "base.tar")
         (base / "Dockerfile").write_text(BASE_DOCKERFILE)
     with_packages = [step for step in steps if step.layer.category]

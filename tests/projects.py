@@ -19,7 +19,7 @@ from strata.lock import inputs_digest, lock_inputs, read_lock
 from strata.plan import make_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from strata.plan import Plan
 
@@ -158,17 +158,28 @@ class SmallProject:
     def inv(
         self, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """Run a task on the command line, stdin closed; `timeout` is in seconds."""
+        """Run a task on the command line; `timeout` is in seconds."""
+        return self.run(self.command(*arguments), env=env, timeout=timeout)
+
+    def run(
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program in the project's folder, its stdin empty; `timeout` is in seconds."""
         return subprocess.run(
-            [sys.executable, "-m", "invoke", "--search-root", str(self.root), *arguments],
+            argv,
             cwd=self.root,
             env=self.environment(env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=timeout,
             check=False,
         )
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return the argv of a task."""
+        return [sys.executable, "-m", "invoke", "--search-root", str(self.root), *arguments]
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return what a task finds in its environment: ours, this strata, an own cache."""

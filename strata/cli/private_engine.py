@@ -20,7 +20,11 @@ def act(workspace: Workspace, action: str, *, purge: bool, dry_run: bool) -> Non
             f"engine {action}", "is no action", f"./inv engine {'|'.join(ACTIONS)}"
         )
     if action == "status" or dry_run:
-        print(private_status(workspace))
+        status = private_status(workspace)
+        print(f"running, pid {status.pid}" if status.is_running else "not running")
+        print(f"DOCKER_HOST={status.host}")
+        print(f"data root: {status.data_root}")
+        print(f"log: {status.log}")
     elif action == "start":
         print(f"export DOCKER_HOST={start_private(workspace).host}")
     else:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from strata.model import BootstrapBase
     from strata.workspace import Workspace
 
 WHERE = "embedded base"
@@ -60,14 +61,6 @@ TRACES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bootstrap:
-    """What a base is made of: a Debian release, and packages beyond the minimal ones."""
-
-    suite: str
-    include: tuple[str, ...]
-
-
 @dataclass(frozen=True, kw_only=True, order=True)
 class Source:
     """One line of a sources.list: where packages of which part of a release come from."""
@@ -81,7 +74,7 @@ class Source:
         return f"deb {self.uri} {self.suite} {' '.join(self.components)}"
 
 
-def make_base(workspace: Workspace, bootstrap: Bootstrap, epoch: int) -> Path:
+def make_base(workspace: Workspace, bootstrap: BootstrapBase, epoch: int) -> Path:
     """Return the tar file of the base, made if the cache has none that is whole.
 
     `epoch` is in seconds since 1970: no file in it is newer, and the same
@@ -97,19 +90,24 @@ def make_base(workspace: Workspace, bootstrap: Bootstrap, epoch: int) -> Path:
     if is_whole(tar):
         return tar
     if shutil.which("mmdebstrap") is None:
-        apt.install(("mmdebstrap",), why=WHERE)
+        apt.install(("mmdebstrap", "debian-archive-keyring"), why=WHERE)
     tar.parent.mkdir(parents=True, exist_ok=True)
     unfinished = tar.with_name(f".{tar.name}.{os.getpid()}")
     log = workspace.build / "logs" / "base.log"
     began = time.monotonic()
     try:
-        argv = mmdebstrap_command(bootstrap, sources, architecture, unfinished)
+        env = {"SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC", "LC_ALL": "C.UTF-8"} | apt.proxies()
+        as_root = apt.superuser()
+        mode = "unshare" if as_root is None else "root"
         run(
-            argv,
+            [
+                *(as_root or ()),
+                *("env", *(f"{name}={value}" for name, value in env.items())),
+                *mmdebstrap_command(bootstrap, sources, architecture, unfinished, mode),
+            ],
             error=BuildError,
             where=WHERE,
             fix="read the log; if the mirror was at fault, run this again",
-            env={"SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC", "LC_ALL": "C.UTF-8"} | apt.proxies(),
             log=log,
         )
         seconds = time.monotonic() - began
@@ -122,16 +120,19 @@ def make_base(workspace: Workspace, bootstrap: Bootstrap, epoch: int) -> Path:
 
 
 def mmdebstrap_command(
-    bootstrap: Bootstrap, sources: Iterable[Source], architecture: str, target: Path
+    bootstrap: BootstrapBase, sources: Iterable[Source], architecture: str, target: Path, mode: str
 ) -> list[str]:
-    """Return the argv that bootstraps a release into a tar file."""
+    """Return the argv that bootstraps a release into a tar file, in one of mmdebstrap's modes.
+
+    Without `sources` mmdebstrap takes the release's own public mirrors.
+    """
     # The folder is the hook's $1; the patterns must stay outside of its quotes.
     traces = " ".join(f'"$1"{pattern}' for pattern in TRACES)
     return [
         "mmdebstrap",
         "--variant=minbase",
         "--format=tar",
-        f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
+        f"--mode={mode}",
         f"--architectures={architecture}",
         *([f"--include={','.join(bootstrap.include)}"] if bootstrap.include else []),
         f"--essential-hook={WRITE_UNREAD}",
@@ -148,14 +149,15 @@ def sources_for(suite: str, targets: Iterable[apt.IndexTarget], own: str) -> tup
     """Return where this machine's apt finds a release, its updates and security fixes.
 
     A Debian machine of another release (codename `own`, "" if it is no Debian)
-    finds it on the mirrors that it uses for its own.
+    finds it on the mirrors that it uses for its own.  A machine that is no
+    Debian names none: then nothing is returned, and mmdebstrap knows where.
 
-    Raises `HostError` when apt names none that can be reached by http(s), and
-    `DefinitionError` when one has a user or password in its address.
+    Raises `HostError` when a Debian's apt names none that can be reached by
+    http(s), and `DefinitionError` when one has a user or password in its address.
     """
     listed = tuple(targets)
     sources = _sources(suite, suite, listed) or (_sources(own, suite, listed) if own else ())
-    if not sources:
+    if not sources and own:
         raise HostError.at(
             WHERE,
             f"apt on this machine names no http(s) mirror that has Debian {suite}",
@@ -202,7 +204,9 @@ def own_codename() -> str:
     return release.get("VERSION_CODENAME", "") if release.get("ID") == "debian" else ""
 
 
-def base_key(bootstrap: Bootstrap, epoch: int, sources: Iterable[Source], architecture: str) -> str:
+def base_key(
+    bootstrap: BootstrapBase, epoch: int, sources: Iterable[Source], architecture: str
+) -> str:
     """Return the name by which a base is kept: the hash of what we know to decide it.
 
     The mirror's state is not in it: `clean` makes way for a newer base.

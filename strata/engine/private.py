@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from strata.engine.connect import UNIX, Engine, answers, knock
 from strata.engine.daemon import is_running, read_pid, say, start_detached, wait_until
+from strata.engine.elevate import PURGE, START, STOP, is_done_by_root
 from strata.engine.install import install_private_programs
 from strata.engine.leftovers import end_processes, remove_shared_traces, unmount
 from strata.engine.network import ROUTES, free_pool, make_network, remove_network, used_networks
-from strata.errors import HostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,7 +90,9 @@ def start_private(workspace: Workspace) -> Engine:
     place = Place.of(workspace)
     if private_status(workspace).is_running:
         return place.engine
-    _demand_root("start")
+    workspace.build.mkdir(parents=True, exist_ok=True)
+    if is_done_by_root(START, workspace.root):
+        return place.engine
     install_private_programs()
     with _alone(workspace):
         if private_status(workspace).is_running:
@@ -113,7 +115,8 @@ def stop_private(workspace: Workspace, purge: bool = False) -> None:  # noqa: FB
     place = Place.of(workspace)
     if not place.run.exists() and not (purge and place.data.exists()):
         return
-    _demand_root("stop")
+    if is_done_by_root(PURGE if purge else STOP, workspace.root):
+        return
     with _alone(workspace):
         _clear(place)
         if purge and place.data.exists():
@@ -171,6 +174,8 @@ def daemon_settings(place: Place, pool: IPv4Network) -> dict[str, Any]:
         "iptables": False,
         "ip6tables": False,
         "shutdown-timeout": 5,
+        # Whoever asked for it through sudo may use it.
+        **({"group": os.environ["SUDO_GID"]} if "SUDO_GID" in os.environ else {}),
     }
 
 
@@ -218,12 +223,3 @@ def _alone(workspace: Workspace) -> Iterator[None]:
         yield
     finally:
         os.close(folder)
-
-
-def _demand_root(verb: str) -> None:
-    if os.geteuid() != 0:
-        raise HostError.at(
-            "private engine",
-            f"only root may {verb} one",
-            "run it as root (sudo -E ./inv …), or unset STRATA_ENGINE to use the machine's engine",
-        )

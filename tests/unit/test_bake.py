@@ -5,17 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
-
 from strata.bake import Contexts, render_bake
-from strata.build import missing_steps, naming_layer
-from strata.errors import BuildError
+from strata.build import missing_steps
 
 if TYPE_CHECKING:
     from strata.plan import Plan
     from tests.projects import SmallProject
 
-ONE, TWO, ENV, TOP = "10-one", "10-one_20-two", "10-one_20-two_30-env", "10-one_20-two_30-env_40-top"
+ONE, TWO, ENV, TOP = (
+    "10-one",
+    "10-one_20-two",
+    "10-one_20-two_30-env",
+    "10-one_20-two_30-env_40-top",
+)
 ALL = {ONE, TWO, ENV, TOP}
 
 
@@ -124,20 +126,3 @@ def test_missing_steps_are_those_without_an_image(project: SmallProject) -> None
     plan = project.plan()
     there = {step.ref: "sha256:1" for step in plan.steps[:2]} | {"debian:12": "sha256:2"}
     assert [step.name for step in missing_steps(plan, there)] == [ENV, TOP]
-
-
-@pytest.mark.parametrize(
-    ("line", "where"),
-    [
-        (f"ERROR: target {TWO}: failed to solve: process", "layers/20-two/Dockerfile"),
-        ("ERROR: target base: failed to solve", "building x"),
-        ("ERROR: no builder", "building x"),
-    ],
-)
-def test_a_failed_build_names_the_layer(project: SmallProject, line: str, where: str) -> None:
-    """The place is the Dockerfile of the target that failed, where bake names one of ours."""
-    failed = BuildError.at("building x", f"it ended with 1\n    | {line}\n    | end", "fix")
-    assert isinstance(failed, BuildError)
-    (problem,) = naming_layer(failed, project.plan()).problems
-    assert problem.where == where
-    assert line in problem.what

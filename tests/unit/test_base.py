@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from strata import apt
 from strata.apt import IndexTarget
 from strata.embedded import base
-from strata.embedded.base import Bootstrap, Source, base_key, make_base, sources_for
+from strata.embedded.base import Source, base_key, make_base, sources_for
 from strata.errors import BuildError, DefinitionError, HostError
+from strata.model import BootstrapBase
 from strata.workspace import Workspace
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-BOOTSTRAP = Bootstrap(suite="bookworm", include=("python3",))
+BOOTSTRAP = BootstrapBase(suite="bookworm", include=("python3",))
 EPOCH = 1_700_000_000
 MAIN = Source(uri="http://m.test/debian", suite="bookworm", components=("main",))
 
@@ -61,11 +59,18 @@ def test_another_debian_uses_its_own_mirror() -> None:
     assert sources_for("bookworm", newer, "trixie") == (MAIN,)
 
 
-def test_a_machine_without_the_release_is_told() -> None:
-    """Ubuntu's mirrors have no Debian: exit 8, with the way out."""
+def test_a_debian_without_the_release_is_told() -> None:
+    """A Debian whose apt names no mirror that can be reached: exit 8, with the way out."""
     with pytest.raises(HostError, match="no http") as error:
-        sources_for("bookworm", (target("http://u.test/ubuntu/", "noble"),), "")
+        sources_for("bookworm", (target("file:/srv/debian/", "trixie"),), "trixie")
     assert error.value.exit_code == 8
+
+
+def test_another_system_leaves_the_mirror_to_mmdebstrap() -> None:
+    """Ubuntu's mirrors have no Debian: no source is named, and the command names none."""
+    assert sources_for("bookworm", (target("http://u.test/ubuntu/", "noble"),), "") == ()
+    command = base.mmdebstrap_command(BOOTSTRAP, (), "amd64", Path("x.tar"), "root")
+    assert command[-2:] == ["bookworm", "x.tar"]
 
 
 def test_a_password_in_a_mirror_is_refused_and_masked() -> None:
@@ -82,7 +87,7 @@ def test_everything_that_decides_a_base_is_in_its_key() -> None:
     """Another package, time, mirror or architecture is another base."""
     keys = {
         base_key(BOOTSTRAP, EPOCH, (MAIN,), "amd64"),
-        base_key(Bootstrap(suite="bookworm", include=()), EPOCH, (MAIN,), "amd64"),
+        base_key(BootstrapBase(suite="bookworm", include=()), EPOCH, (MAIN,), "amd64"),
         base_key(BOOTSTRAP, EPOCH + 1, (MAIN,), "amd64"),
         base_key(BOOTSTRAP, EPOCH, (), "amd64"),
         base_key(BOOTSTRAP, EPOCH, (MAIN,), "arm64"),
@@ -154,14 +159,14 @@ def test_a_failed_bootstrap_leaves_nothing(workspace: Workspace) -> None:
 
 def test_the_bootstrap_is_asked_for_in_full(tmp_path: Path) -> None:
     """Release, packages, sources and target stand in the command, documentation is kept out."""
-    command = base.mmdebstrap_command(BOOTSTRAP, (MAIN,), "arm64", tmp_path / "x.tar")
+    command = base.mmdebstrap_command(BOOTSTRAP, (MAIN,), "arm64", tmp_path / "x.tar", "root")
     assert command[-3:] == ["bookworm", str(tmp_path / "x.tar"), str(MAIN)]
     assert {"--variant=minbase", "--architectures=arm64", "--include=python3"} <= set(command)
     assert any("'path-exclude=/usr/share/doc/*'" in word for word in command)
-    nothing = Bootstrap(suite="bookworm", include=())
+    nothing = BootstrapBase(suite="bookworm", include=())
     assert not any(
         word.startswith("--include")
-        for word in base.mmdebstrap_command(nothing, (MAIN,), "amd64", tmp_path / "x.tar")
+        for word in base.mmdebstrap_command(nothing, (MAIN,), "amd64", tmp_path / "x.tar", "root")
     )
 
 
@@ -187,7 +192,7 @@ def test_the_hooks_leave_licences_and_no_trace_of_the_host(tmp_path: Path) -> No
     for name in (*kept, *gone, "etc/machine-id"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("host")
-    command = base.mmdebstrap_command(BOOTSTRAP, (MAIN,), "amd64", tmp_path / "x.tar")
+    command = base.mmdebstrap_command(BOOTSTRAP, (MAIN,), "amd64", tmp_path / "x.tar", "root")
     for word in command:
         if "-hook=" in word:
             script = word.partition("-hook=")[2]

@@ -252,9 +252,7 @@ def test_a_container_that_does_not_start_is_a_failure(check: Check) -> None:
     assert len(check.container.removed) == 1
 
 
-def test_an_interrupt_removes_the_container(
-    check: Check, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_removes_the_container(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     """And goes on to whoever handles it."""
 
     def interrupt(*_: object) -> None:

@@ -97,9 +97,7 @@ def test_a_failed_phase_is_named() -> None:
     report = json.dumps(REPORT | {"verdict": "fail", "phases": phases})
     verdict, detail = check(Container(code=6, stdout=report, stderr="last words\n"))
     assert verdict == "fail"
-    assert detail == (
-        "CPU, gloo, 2 ranks\nall-reduce: rank 1: sum is 2, not 3, exit 6\nlast words"
-    )
+    assert detail == ("CPU, gloo, 2 ranks\nall-reduce: rank 1: sum is 2, not 3, exit 6\nlast words")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,13 @@ def test_several_heredocs_of_one_instruction_follow_each_other() -> None:
 
 @pytest.mark.parametrize(
     "run",
-    ["RUN cat <<< text", "RUN cat <<<text", "RUN echo 'a <<END b'", "RUN echo $((1<<4))", "ENV A=<<END"],
+    [
+        "RUN cat <<< text",
+        "RUN cat <<<text",
+        "RUN echo 'a <<END b'",
+        "RUN echo $((1<<4))",
+        "ENV A=<<END",
+    ],
 )
 def test_what_only_looks_like_a_heredoc_is_none(run: str) -> None:
     """A here-string, a quoted text, a shift and other instructions begin no heredoc."""

@@ -247,8 +247,7 @@ def test_a_context_cannot_hide_another(project: SmallProject, name: str) -> None
     project.replace("layers/30-env/layer.toml", '"data"', f'"data", "{name}"')
     last = name.rpartition("/")[2]
     assert faults(project) == [
-        f'layers/30-env/layer.toml: contexts: "{name}" would be mounted as "{last}",'
-        " which is taken"
+        f'layers/30-env/layer.toml: contexts: "{name}" would be mounted as "{last}", which is taken'
     ]
 
 

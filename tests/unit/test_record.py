@@ -58,9 +58,7 @@ def test_no_file_is_no_records(tmp_path: Path) -> None:
     assert read_records(tmp_path / "record.json") == {}
 
 
-def test_a_reader_never_sees_half_a_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reader_never_sees_half_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer that dies before its end leaves the old file as it was."""
     path = tmp_path / "record.json"
     write_records(path, [RECORD])

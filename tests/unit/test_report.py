@@ -30,7 +30,9 @@ RECORD = ImageRecord(
     input_digest="sha256:1",
     digest=f"sha256:{'0123456789ab' * 5}0000",
     layers=(
-        RecordedLayer(digest="sha256:3", compressed=100_400_000, unpacked=300_000_000, cause="base"),
+        RecordedLayer(
+            digest="sha256:3", compressed=100_400_000, unpacked=300_000_000, cause="base"
+        ),
         RecordedLayer(digest="sha256:4", compressed=1_000_000, unpacked=2_000_000, cause="10-one"),
     ),
     facts={"python": "3.11.2"},
@@ -58,9 +60,7 @@ def test_a_row_tells_an_image() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("verdict", "sign"), [("fail", "✗"), ("not run", "-")]
-)
+@pytest.mark.parametrize(("verdict", "sign"), [("fail", "✗"), ("not run", "-")])
 def test_what_did_not_pass_is_told_and_not_counted(verdict: Verdict, sign: str) -> None:
     """A check that was not run is no pass, and no failure either."""
     checks = (

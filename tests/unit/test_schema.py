@@ -45,7 +45,10 @@ def test_a_good_file_is_its_values(tmp_path: Path) -> None:
 def test_an_unknown_key_is_told_with_the_closest_one(tmp_path: Path) -> None:
     """And with the keys that there are."""
     assert problems(tmp_path, 'summary = "s"\nlayers = ["a"]\ncheks = []\n', ImageFile) == [
-        ('unknown key "cheks" (did you mean "checks"?)', "the keys here are summary, layers, checks")
+        (
+            'unknown key "cheks" (did you mean "checks"?)',
+            "the keys here are summary, layers, checks",
+        )
     ]
 
 
@@ -61,7 +64,7 @@ def test_an_unknown_key_of_a_table_is_told_with_the_tables_keys(tmp_path: Path) 
 
 def test_all_faults_of_a_file_are_told_at_once(tmp_path: Path) -> None:
     """A missing key, a wrong type and an unknown key, each by its name."""
-    found = problems(tmp_path, 'zzz = [1]\nextra = 1\n[facts]\nx = 1\n', LayerFile)
+    found = problems(tmp_path, "zzz = [1]\nextra = 1\n[facts]\nx = 1\n", LayerFile)
     assert [what.split(":")[0] for what, _ in found] == [
         'the key "summary" is missing',
         "facts.x",
