@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strata.digest import folder_digests, inputs_digest, text_digest
+from strata.embedded.base import RECIPE
 from strata.lock import slice_document, slice_for
 from strata.model import BootstrapBase
 
@@ -145,7 +146,7 @@ def base_inputs(variant: Variant) -> dict[str, str]:
     """Return what decides the base, by name."""
     base = variant.base
     if isinstance(base, BootstrapBase):
-        return {"base": f"{base.suite} {' '.join(sorted(base.include))}"}
+        return {"base": f"{base.suite} {' '.join(sorted(base.include))}", "recipe": str(RECIPE)}
     return {"base": base.digest}
 
 

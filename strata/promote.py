@@ -40,7 +40,7 @@ def promote(workspace: Workspace, plan: Plan, registry: str, *, dry_run: bool) -
         raise PublishError(*problems)
     commit, is_dirty = commit_of(workspace.root)
     tag = immutable_tag(plan.variant.name, datetime.now(UTC).date(), commit, dirty=is_dirty)
-    engine = ensure_engine(workspace)
+    engine, _ = ensure_engine(workspace)
     sdk = client(engine, timeout=SILENCE)
     try:
         return push_images(

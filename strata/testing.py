@@ -46,7 +46,7 @@ def run_tests(workspace: Workspace, arguments: Sequence[str]) -> int:
     names a place.  Returns pytest's exit code.
     """
     install_programs()
-    engine = ensure_engine(workspace)
+    engine, _ = ensure_engine(workspace)
     places = [] if any(os.path.exists(a.split("::")[0]) for a in arguments) else FOLDERS  # noqa: PTH110 - an argument, not a path
     argv = [sys.executable, "-m", "pytest", *places, *arguments]
     sys.stdout.flush()

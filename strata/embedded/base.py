@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WHERE = "embedded base"
 MEGABYTE = 1_000_000
 # Raised when the commands below change, so that no older base is taken for a new one.
-RECIPE = 1
+RECIPE = 2
 # Nobody reads these in a container; licences stay.  They are settings for dpkg, so
 # that packages of upper layers bring none either.
 UNREAD = (

@@ -15,6 +15,7 @@ from strata.errors import DefinitionError, HostError, Problem
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from strata.engine.facts import EngineFacts
     from strata.workspace import Workspace
 
 SYSTEM_SOCKET = "/var/run/docker.sock"
@@ -50,8 +51,8 @@ def find_engine(workspace: Workspace) -> Engine | None:
     return _listening(socket_engines(os.environ))
 
 
-def ensure_engine(workspace: Workspace) -> Engine:
-    """Return an engine that is fit to build, installing and starting one if there is none.
+def ensure_engine(workspace: Workspace) -> tuple[Engine, EngineFacts]:
+    """Return an engine that is fit to build, and what it is, installing one if there is none.
 
     Raises `HostError` when there is none and we may not install it, and for
     all that `check_engine` finds wrong.
@@ -61,8 +62,7 @@ def ensure_engine(workspace: Workspace) -> Engine:
         from strata.engine.install import install_engine  # noqa: PLC0415 - seldom needed
 
         engine = install_engine()
-    check_engine(engine)
-    return engine
+    return engine, check_engine(engine)
 
 
 def named_engine(environ: Mapping[str, str], home: Path) -> Engine | None:
