@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from strata.build import build, missing_steps
 from strata.check import check_image, raise_failures, remove_orphans
 from strata.describe import recorded_layers
-from strata.engine import check_engine, client, ensure_engine, find_engine
+from strata.engine import client, ensure_engine, find_engine
 from strata.engine.connect import unreachable
 from strata.errors import DefinitionError, HostError, LockError, Problem
 from strata.explain import write_inputs
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from strata.check.options import CheckOptions
-    from strata.engine import Engine
+    from strata.engine import Engine, EngineFacts
     from strata.plan import Plan, PlannedImage
     from strata.record import Outcome
     from strata.workspace import Workspace
@@ -86,7 +86,7 @@ def build_images(
 
     Failed checks are recorded and reported before they are raised.
     """
-    engine = ensure_engine(workspace)
+    engine, host = ensure_engine(workspace)
     with open_store(engine) as store:
         built = build(workspace, engine, store, plan)
         write_inputs(inputs_path(workspace, plan), plan)
@@ -97,6 +97,7 @@ def build_images(
             plan,
             digests=built.digests,
             options=options,
+            gpus=_gpus(host, options),
             build_seconds=built.seconds if built.new else 0,
         )
     report(records)
@@ -105,7 +106,7 @@ def build_images(
 
 def check_images(workspace: Workspace, plan: Plan, options: CheckOptions, report: Report) -> None:
     """Check images that are built; raises `DefinitionError` for those that are not."""
-    engine = ensure_engine(workspace)
+    engine, host = ensure_engine(workspace)
     with open_store(engine) as store:
         found = list_images(engine)
         missing = {step.name for step in missing_steps(plan, found)}
@@ -118,7 +119,13 @@ def check_images(workspace: Workspace, plan: Plan, options: CheckOptions, report
             raise DefinitionError(*problems)
         digests = {step.name: found[step.ref] for step in plan.steps}
         records = _check_and_record(
-            workspace, engine, store, plan, digests=digests, options=options
+            workspace,
+            engine,
+            store,
+            plan,
+            digests=digests,
+            options=options,
+            gpus=_gpus(host, options),
         )
     report(records)
     raise_failures({record.ref: record.checks for record in records})
@@ -142,13 +149,13 @@ def _check_and_record(
     *,
     digests: Mapping[str, str],
     options: CheckOptions | None,
+    gpus: str,
     build_seconds: float = 0,
 ) -> list[ImageRecord]:
     path = record_path(workspace)
     records = read_records(path)
     layers = recorded_layers(store, plan, digests, records.values())
     fresh: list[ImageRecord] = []
-    gpus = _gpus(engine, options)
     if options is not None:
         remove_orphans(store.sdk)
     for image in plan.images:
@@ -187,13 +194,13 @@ def _check_and_record(
     return fresh
 
 
-def _gpus(engine: Engine, options: CheckOptions | None) -> str:
+def _gpus(host: EngineFacts, options: CheckOptions | None) -> str:
     """Return "all" or "none": what was asked for, else whether the engine offers GPUs."""
     if options is None:
         return "none"
     if options.gpus != "auto":
         return options.gpus
-    return "all" if check_engine(engine).offers_gpus else "none"
+    return "all" if host.offers_gpus else "none"
 
 
 def _not_run(image: PlannedImage, gpus: str, options: CheckOptions | None) -> dict[str, str]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from strata.bench.builds import Build
     from strata.bench.model import Measured, Recipe
     from strata.engine import Engine
-    from strata.oci import LayerBlob
 
+BEFORE = "localhost/strata-bench/before:latest"
 PARTS = ("bench", "images", "layers", "locks", "strata", "tasks.py")
 
 
@@ -146,22 +146,30 @@ def _measure(build: Build, engine: Engine, logs: Path) -> tuple[Measured, frozen
     cold = build.build(logs.with_name(f"{logs.name}-cold.log"))
     unchanged = build.build(logs.with_name(f"{logs.name}-unchanged.log"))
     content = ask_content(engine, build.ref)
-    before = _layers(engine, build.ref)
-    build.change()
-    changed = build.build(logs.with_name(f"{logs.name}-changed.log"))
-    after = _layers(engine, build.ref)
-    run = measured(cold=cold, unchanged=unchanged, changed=changed, before=before, after=after)
-    if run.update == 0:
+    before = _digest(engine, build.ref)
+    with open_store(engine) as store:
+        store.tag(build.ref, BEFORE)  # an image without a name is soon removed
+        build.change()
+        changed = build.build(logs.with_name(f"{logs.name}-changed.log"))
+        after = _digest(engine, build.ref)
+        layers = store.layers({before, after})
+    took = measured(
+        cold=cold,
+        unchanged=unchanged,
+        changed=changed,
+        before=layers[before],
+        after=layers[after],
+    )
+    if took.update == 0:
         raise BuildError.at(build.ref, "the changed line changed no layer", f"see {logs}-*.log")
-    return run, content
+    return took, content
 
 
-def _layers(engine: Engine, ref: str) -> tuple[LayerBlob, ...]:
+def _digest(engine: Engine, ref: str) -> str:
     digest = list_images(engine).get(ref)
     if digest is None:
         raise BuildError.at(ref, "was built, but is not in the engine's store", "see build/logs")
-    with open_store(engine) as store:
-        return store.layers([digest])[digest]
+    return digest
 
 
 def _demand_root() -> None:
