@@ -33,5 +33,5 @@ def failed_step(output: str, plan: Plan) -> Step | None:
 
 
 def _has(dockerfile: Path, shown: dict[int, str]) -> bool:
-    lines = dict(enumerate(dockerfile.read_text().splitlines(), start=1))
+    lines = dict(enumerate(dockerfile.read_text(encoding="utf-8").splitlines(), start=1))
     return all(lines.get(number, "").rstrip() == text for number, text in shown.items())

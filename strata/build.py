@@ -103,7 +103,7 @@ def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> 
         )
     except BuildError as failed:
         # On a terminal bake draws its own display, and we don't see what it says.
-        step = None if on_terminal else failed_step(log.read_text(errors="replace"), plan)
+        step = None if on_terminal else failed_step(log.read_text(encoding="utf-8"), plan)
         if step is None:
             raise
         where = f"layers/{step.layer.name}/Dockerfile"

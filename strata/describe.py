@@ -56,5 +56,5 @@ def _causes(store: Store, image: PlannedImage, digests: Mapping[str, str]) -> li
 
 
 def _own_layers(step: Step) -> int:
-    text = (step.layer.folder / "Dockerfile").read_text()
+    text = (step.layer.folder / "Dockerfile").read_text(encoding="utf-8")
     return sum(1 for instruction in instructions(text) if instruction.keyword in LAYER_MAKERS)

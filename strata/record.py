@@ -95,7 +95,9 @@ def read_records(path: Path) -> Records:
     if not path.is_file():
         return {}
     try:
-        by_schema = {found["schema"]: found for found in [json.loads(path.read_text())]}
+        by_schema = {
+            found["schema"]: found for found in [json.loads(path.read_text(encoding="utf-8"))]
+        }
         records = [_image(entry) for entry in by_schema[SCHEMA]["images"]]
     except (ValueError, KeyError, TypeError, AttributeError) as broken:
         raise DefinitionError.at(
@@ -115,7 +117,8 @@ def write_records(path: Path, records: Iterable[ImageRecord]) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    partial.write_text(text, encoding="utf-8")
     partial.replace(path)
 
 

@@ -100,7 +100,7 @@ def _run_logged(
     log.parent.mkdir(parents=True, exist_ok=True)
     last: deque[str] = deque(maxlen=LAST_LINES)
     with (
-        log.open("w", encoding="utf-8") as sink,
+        log.open("w", encoding="utf-8", buffering=1) as sink,  # each line, should we be killed
         subprocess.Popen(
             argv,
             env=environment,

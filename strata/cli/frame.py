@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import os
 import sys
 from pathlib import Path
@@ -28,12 +29,20 @@ def workspace_of(context: Any) -> Workspace:
     return Workspace.of(Path(context.config.strata.root))
 
 
+def take_every_text() -> None:
+    """Make stdout and stderr show `?` for what the locale lacks, such as ✓, rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def strata_task(**options: Any) -> Callable[[Callable[..., None]], Any]:
     """Make an Invoke task whose failures print their fix and end with their exit code."""
 
     def decorate(body: Callable[..., None]) -> Any:
         @functools.wraps(body)
         def framed(*args: Any, **kwargs: Any) -> None:
+            take_every_text()
             try:
                 body(*args, **kwargs)
             except StrataError as error:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WHERE = "embedded base"
 MEGABYTE = 1_000_000
 # Raised when the commands below change, so that no older base is taken for a new one.
-RECIPE = 2
+RECIPE = 3
 # Nobody reads these in a container; licences stay.  They are settings for dpkg, so
 # that packages of upper layers bring none either.
 UNREAD = (
@@ -50,8 +50,13 @@ DELETE_UNREAD = (
 )
 # Traces of this host and of the installation, which mmdebstrap leaves in place.
 TRACES = (
+    "/etc/.pwd.lock",
+    "/etc/group-",
+    "/etc/gshadow-",
     "/etc/hostname",
+    "/etc/passwd-",
     "/etc/resolv.conf",
+    "/etc/shadow-",
     "/var/cache/apt/archives/lock",
     "/var/cache/debconf/*-old",
     "/var/cache/ldconfig/aux-cache",

@@ -48,8 +48,8 @@ CASES = {
     "ARG of nobody": (
         ("layers/20-two/Dockerfile", "ARG COLOUR", "ARG COLOR"),
         2,
-        "error: layers/20-two/Dockerfile: ARG COLOR is supplied by nobody in the variant embedded"
-        ' (did you mean "COLOUR"?)',
+        ("error: layers/20-two/Dockerfile: ARG COLOR is supplied by nobody in the variant embedded"
+        ' (did you mean "COLOUR"?)'),
     ),
     "invalid TOML": (
         ("images/pair.toml", "layers = [", "layers = = ["),
@@ -74,8 +74,8 @@ CASES = {
     "lock of another environment": (
         ("layers/30-env/environment.yml", "- tool", "- tool\n- library"),
         3,
-        "error: layers/30-env/environment.yml:3: the lock is stale:"
-        ' environment.env.library "*" is new',
+        ("error: layers/30-env/environment.yml:3: the lock is stale:"
+        ' environment.env.library "*" is new'),
     ),
     "lock with a wrong hash": (
         ("locks/embedded/conda-lock.yml", "74" * 32, "74" * 31),
@@ -172,8 +172,10 @@ def test_a_missing_lock_is_refused(command: CommandLine) -> None:
     command.project.lock.unlink()
     assert command.refuses("build") == (
         3,
-        "error: locks/embedded/conda-lock.yml: there is no lock\n"
-        "  fix: ./inv lock --variant embedded\n",
+        (
+            "error: locks/embedded/conda-lock.yml: there is no lock\n"
+            "  fix: ./inv lock --variant embedded\n"
+        ),
     )
 
 

@@ -11,13 +11,13 @@ import tarfile
 import tomllib
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.projects import SmallProject, make_project
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from docker import DockerClient
 

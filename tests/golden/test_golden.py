@@ -48,6 +48,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallProject:
     project.write("images/short.toml", 'summary = "A branch"\nlayers = ["10-one", "40-top"]\n')
     project.write("tools/settle", "#!/bin/sh\n").chmod(0o755)
     monkeypatch.setattr(strata.plan, "INBUILD", tmp_path / "tools")
+    monkeypatch.setattr(strata.plan, "RECIPE", 1)
     return project
 
 

@@ -105,8 +105,8 @@ def test_a_base_may_be_an_image_by_digest(project: SmallProject) -> None:
         ),
         pytest.param(
             "layers/20-two/Dockerfile", "ARG COLOUR", "ARG COLOR",
-            ["layers/20-two/Dockerfile: ARG COLOR is supplied by nobody in the variant embedded"
-             ' (did you mean "COLOUR"?)'],
+            [("layers/20-two/Dockerfile: ARG COLOR is supplied by nobody in the variant embedded"
+             ' (did you mean "COLOUR"?)')],
             id="arg-of-nobody",
         ),
         pytest.param(
@@ -141,8 +141,8 @@ def test_a_base_may_be_an_image_by_digest(project: SmallProject) -> None:
         ),
         pytest.param(
             "layers/30-env/layer.toml", 'category = "env"\n', "",
-            ["layers/30-env: a category and an environment.yml belong together,"
-             " and one is missing"],
+            [("layers/30-env: a category and an environment.yml belong together,"
+             " and one is missing")],
             id="environment-without-category",
         ),
         pytest.param(

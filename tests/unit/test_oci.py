@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import io
 import json
-import random
+import os
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -53,7 +53,7 @@ def layout(*blobs: bytes) -> bytes:
 
 FILES = archive(("a", b"x" * 1000), ("b/c", b"y" * 50_000))
 UPPER = archive(("d", b"z"))
-PACKERS = {
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "zstd": zstandard.ZstdCompressor().compress,
     "gzip": gzip.compress,
     "none": bytes,
@@ -117,7 +117,7 @@ def test_an_attestation_is_no_image() -> None:
 @pytest.mark.parametrize("pack", PACKERS.values(), ids=PACKERS)
 def test_a_stream_that_breaks_off_is_no_image(pack: Callable[[bytes], bytes]) -> None:
     """Half an image is told, and never taken for a whole one."""
-    blob = pack(archive(*((str(number), random.randbytes(30_000)) for number in range(3))))
+    blob = pack(archive(*((str(number), os.urandom(30_000)) for number in range(3))))
     stream = layout(manifest(blob), blob)
     with pytest.raises(tarfile.ReadError, match="unexpected end"):
         read_layers([stream[: len(stream) // 2]])

@@ -100,7 +100,7 @@ def test_only_images_whose_checks_all_passed_have_passed() -> None:
     assert RECORD.has_passed
     assert not replace(RECORD, checks=()).has_passed
     for verdict in ("fail", "not run"):
-        assert not replace(RECORD, checks=(PASSED, replace(TRAINED, verdict=verdict))).has_passed  # type: ignore[arg-type] # one of them
+        assert not replace(RECORD, checks=(PASSED, replace(TRAINED, verdict=verdict))).has_passed
 
 
 def test_a_check_is_known_by_its_name_and_key() -> None:
