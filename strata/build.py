@@ -97,6 +97,9 @@ def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> 
                 **engine.env,
                 "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",
                 "BUILDX_NO_DEFAULT_LOAD": "1",
+                # From 0.20 on bake refuses contexts outside of the working directory; some of
+                # ours are in the cache.
+                "BUILDX_BAKE_ENTITLEMENTS_FS": "0",
             },
             log=None if on_terminal else log,
             show=on_terminal,

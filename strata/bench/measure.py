@@ -44,10 +44,15 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """A whole bench: the runs in order, and when it was started (UTC, ISO 8601)."""
+    """A whole bench: the runs in order, and when it was started (UTC, ISO 8601).
+
+    `load_before` is the machine's load average in the minute before: where it is near
+    the number of cores or above, the times are not those of a quiet machine.
+    """
 
     runs: tuple[Run, ...]
     started: str
+    load_before: float
 
     def of(self, recipe: Recipe) -> tuple[Measured, ...]:
         """Return what each run of a recipe took."""
@@ -75,6 +80,7 @@ def run_bench(workspace: Workspace, repeat: int) -> Bench:
         raise DefinitionError.at("--repeat", f"{repeat} is no number of times", "--repeat 1")
     _demand_root()
     started = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    load_before = os.getloadavg()[0]
     runs: list[Run] = []
     workspace.build.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-", dir=workspace.build) as scratch:
@@ -84,7 +90,7 @@ def run_bench(workspace: Workspace, repeat: int) -> Bench:
                 logs = workspace.build / "logs" / f"bench-{recipe.name}-{number + 1}"
                 runs.append(_run(recipe, prepared, Path(scratch, logs.name), logs))
                 demand_same({run.recipe.name: run.content for run in runs})
-    return Bench(runs=tuple(runs), started=started)
+    return Bench(runs=tuple(runs), started=started, load_before=load_before)
 
 
 def _prepare(workspace: Workspace, folder: Path) -> _Prepared:

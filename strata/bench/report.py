@@ -41,6 +41,7 @@ def document(bench: Bench) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "started": bench.started,
+        "load_before": round(bench.load_before, 2),
         "machine": asdict(bench.runs[0].machine),
         "repeats": len(reference),
         "packages": len(bench.runs[0].content),
@@ -56,13 +57,18 @@ def document(bench: Bench) -> dict[str, Any]:
                     row.field: round(ratio(bench.of(recipe), reference, row), 3) for row in ROWS
                 },
                 "runs": [
-                    {row.field: round(getattr(run, row.field), 3) for row in ROWS}
+                    {row.field: rounded(getattr(run, row.field), row) for row in ROWS}
                     for run in bench.of(recipe)
                 ],
             }
             for recipe in RECIPES
         },
     }
+
+
+def rounded(amount: float, row: Row) -> float:
+    """Return milliseconds as a part of a second, and whole bytes."""
+    return round(amount, 3) if row.unit == "s" else round(amount)
 
 
 def write_bench(path: Path, bench: Bench) -> None:
@@ -111,11 +117,12 @@ def print_bench(bench: Bench) -> None:
         f"Medians of {runs} runs." if runs > 1 else "One run.",
         f"{machine.processor or 'unknown processor'}, {machine.cores} cores.",
         f"Docker {machine.engine}, buildx {machine.buildx}.",
+        f"Load average before the bench: {bench.load_before:.1f}.",
         *CONDITIONS,
         *_choices(),
     ]
     for line in lines:
-        console.print(line, highlight=False, markup=False)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _choices() -> list[str]:

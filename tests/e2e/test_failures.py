@@ -199,7 +199,8 @@ def test_after(host):
         "error: strata/small:embedded, layer 10-one: the test container died in the middle"
         " (exit code 137)\n2 passed, 1 failed" in err
     )
-    assert not docker_client.containers.list(all=True, filters={"name": "strata-check-"})
+    left = docker_client.containers.list(all=True, filters={"ancestor": "strata/small:embedded"})
+    assert left == []
 
 
 def test_a_training_check_that_fails_has_its_own_code(project: TinyProject) -> None:

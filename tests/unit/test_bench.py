@@ -64,7 +64,7 @@ def bench_of(**runs: tuple[Measured, ...]) -> Bench:
         for name, measured_runs in runs.items()
         for run in measured_runs
     ]
-    return Bench(runs=tuple(made), started="2026-11-01T00:00:00Z")
+    return Bench(runs=tuple(made), started="2026-11-01T00:00:00Z", load_before=0.5)
 
 
 def pin(project: str) -> Pin:
@@ -146,6 +146,7 @@ def test_the_results_hold_every_run_and_its_ratios() -> None:
     found = json.loads(json.dumps(document(bench), allow_nan=False))
     assert found["repeats"] == 3
     assert found["machine"]["cores"] == 2
+    assert found["load_before"] == 0.5
     seed = found["recipes"]["seed"]
     assert [run["cold"] for run in seed["runs"]] == [6, 4, 5]
     assert seed["median"]["cold"] == 5
@@ -154,6 +155,14 @@ def test_the_results_hold_every_run_and_its_ratios() -> None:
     )
     assert found["recipes"]["pip"]["ratio"]["pull"] == 0.5
     assert set(found["recipes"]["strata"]["ratio"].values()) == {1}
+
+
+def test_bytes_are_whole_and_seconds_are_not() -> None:
+    """Of an even number of runs the median lies between two: half a byte is not kept."""
+    two = (took(1, 1), took(2, 2))
+    found = document(bench_of(strata=two, seed=two, pip=two))["recipes"]["strata"]["median"]
+    assert found["cold"] == 1.5
+    assert isinstance(found["pull"], int)
 
 
 def test_a_cell_shows_the_figure_and_the_ratio_to_strata() -> None:

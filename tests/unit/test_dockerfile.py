@@ -63,7 +63,7 @@ def test_several_heredocs_of_one_instruction_follow_each_other() -> None:
         "RUN cat <<<text",
         "RUN echo 'a <<END b'",
         "RUN echo $((1<<4))",
-        "ENV A=<<END",
+        "ENV A <<END",
     ],
 )
 def test_what_only_looks_like_a_heredoc_is_none(run: str) -> None:

@@ -266,6 +266,12 @@ def test_all_problems_of_all_files_are_told_at_once(project: SmallProject) -> No
     ]
 
 
+def test_nothing_follows_from_a_layer_that_cannot_be_read(project: SmallProject) -> None:
+    """Neither its images nor the arguments that it would give are complained of."""
+    project.write("layers/10-one/layer.toml", "summary = \n")
+    assert [text.partition(": ")[0] for text in faults(project)] == ["layers/10-one/layer.toml"]
+
+
 def test_an_empty_folder_is_no_project(tmp_path: Path) -> None:
     """All three kinds of definitions are missing."""
     with pytest.raises(DefinitionError, match="layers: is empty or missing"):

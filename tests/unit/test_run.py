@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from strata.errors import BuildError, HostError
-from strata.run import run
+from strata.run import GRACE, run
 
 
 def shell(script: str, **options: object) -> str:
@@ -94,10 +94,21 @@ def test_a_file_that_is_no_program_is_the_hosts_fault(tmp_path: Path) -> None:
         run([str(file)], error=BuildError, where="here", fix="there")
 
 
-def test_a_program_reads_an_empty_stdin_or_the_one_it_is_given() -> None:
-    """Nobody waits for our terminal."""
-    assert shell("cat") == ""
-    assert shell("cat", stdin="words") == "words"
+def test_a_program_reads_an_empty_stdin_or_the_one_it_is_given(tmp_path: Path) -> None:
+    """Nobody waits for our terminal, nor takes what is meant for us."""
+    ours = tmp_path / "stdin"
+    ours.write_text("ours")
+    kept = os.dup(0)
+    with ours.open() as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        assert shell("cat") == ""
+        assert shell("cat", log=tmp_path / "log") == ""
+        assert (tmp_path / "log").read_text() == ""
+        assert shell("cat", stdin="words") == "words"
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
 
 
 def test_the_environment_is_added_to_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +159,9 @@ def test_an_interrupt_that_reaches_us_alone_ends_the_program(tmp_path: Path) -> 
     )
     with process:
         child = int(process.stderr.readline()) if process.stderr else 0
+        start = time.monotonic()
         process.send_signal(signal.SIGINT)
+    assert time.monotonic() - start < GRACE / 2
     assert process.returncode != 0
+    assert child
     assert not Path(f"/proc/{child}").exists()
-    assert os.getpid() != child
