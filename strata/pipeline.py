@@ -161,9 +161,9 @@ def _check_and_record(
     for image in plan.images:
         digest = digests[image.step.name]
         known = [record for record in records.values() if record.digest == digest]
-        checks: tuple[Outcome, ...] = ()
-        facts: dict[str, str] = {}
-        if options is not None:
+        if options is None:
+            checks, facts = _earlier(known, image)
+        else:
             checks, facts = check_image(
                 workspace.root,
                 engine,
@@ -184,7 +184,7 @@ def _check_and_record(
             layers=layers[digest],
             facts=facts,
             checks=checks,
-            not_run=_not_run(image, gpus, options),
+            not_run=_not_run(image, gpus, is_checked=bool(checks)),
             build_seconds=round(build_seconds, 2),
             recorded=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         )
@@ -203,9 +203,17 @@ def _gpus(host: EngineFacts, options: CheckOptions | None) -> str:
     return "all" if host.offers_gpus else "none"
 
 
-def _not_run(image: PlannedImage, gpus: str, options: CheckOptions | None) -> dict[str, str]:
+def _earlier(
+    known: Sequence[ImageRecord], image: PlannedImage
+) -> tuple[tuple[Outcome, ...], dict[str, str]]:
+    """Return what an earlier run recorded of this very image: nothing was checked now."""
+    same = [record for record in known if record.image == image.name]
+    return next(((record.checks, dict(record.facts)) for record in same), ((), {}))
+
+
+def _not_run(image: PlannedImage, gpus: str, *, is_checked: bool) -> dict[str, str]:
     reasons = {f"layer {name}": why for name, why in image.left_out.items()}
-    if options is None:
+    if not is_checked:
         reasons["checks"] = NO_CHECK
     elif gpus == "none" and image.checks:
         reasons["training on GPUs"] = NO_GPU

@@ -26,7 +26,7 @@ PROGRAMS = {
     "ssh": "openssh-client",
 }
 # In this order: what is quick and pure first, so that it fails first.
-FOLDERS = ("tests/unit", "tests/golden", "tests/lint", "tests/train", "tests/e2e")
+FOLDERS = ("tests/unit", "tests/golden", "tests/packages", "tests/lint", "tests/train", "tests/e2e")
 
 
 def install_programs() -> None:

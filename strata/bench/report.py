@@ -52,7 +52,7 @@ def document(bench: Bench) -> dict[str, Any]:
                 "title": recipe.title,
                 "dockerfile": recipe.dockerfile or None,
                 "choices": list(recipe.choices),
-                "median": {row.field: round(value(bench.of(recipe), row), 3) for row in ROWS},
+                "median": {row.field: rounded(value(bench.of(recipe), row), row) for row in ROWS},
                 "ratio": {
                     row.field: round(ratio(bench.of(recipe), reference, row), 3) for row in ROWS
                 },

@@ -27,7 +27,7 @@ from strata.errors import BuildError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.unit.conftest import WheelMaker
+    from tests.packages.conftest import WheelMaker
 
 EPOCH = 1793491200
 DEMO = {

@@ -17,7 +17,7 @@ from strata.workspace import Workspace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.unit.conftest import WheelMaker
+    from tests.packages.conftest import WheelMaker
 
 LOCKS = Path(__file__).parents[2] / "locks" / "embedded"
 HASH = "0" * 64

@@ -19,7 +19,7 @@ from strata.workspace import Workspace
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.unit.conftest import WheelMaker
+    from tests.packages.conftest import WheelMaker
 
 EPOCH = 1793491200
 
