@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from strata.model import Image, Layer, Project, Variant
 
 # Raise this when the bake file changes in a way that changes images.
-FORMAT = "1"
+FORMAT = "2"
 NAMESPACE = "strata"
 INBUILD = Path(__file__).parent / "inbuild"
 PLATFORMS = {"linux/amd64": "linux-64", "linux/arm64": "linux-aarch64"}
