@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -42,14 +43,15 @@ def install_programs() -> None:
 def run_tests(workspace: Workspace, arguments: Sequence[str]) -> int:
     """Run pytest on the suite, with the engine's address in its environment.
 
-    `arguments` go to pytest, in place of the suite's folders where one of them
-    names a place.  Returns pytest's exit code.
+    `arguments` go to pytest in place of the suite's folders.  Returns pytest's
+    exit code.
     """
     install_programs()
     engine, _ = ensure_engine(workspace)
-    places = [] if any(os.path.exists(a.split("::")[0]) for a in arguments) else FOLDERS  # noqa: PTH110 - an argument, not a path
-    argv = [sys.executable, "-m", "pytest", *places, *arguments]
+    argv = [sys.executable, "-m", "pytest", *(arguments or FOLDERS)]
     sys.stdout.flush()
+    # A shell's background job ignores SIGINT, and so would all that the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.run(
         argv,
         cwd=workspace.root,

@@ -8,11 +8,13 @@ import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 Image = Callable[[str], str]
+ROOT = Path(__file__).resolve().parent.parent.parent
 Answer = TypeVar("Answer")
 PATIENCE = 60.0  # seconds that a service has to come up; this machine may be busy
 

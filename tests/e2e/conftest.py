@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import socket
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import Boxes, Image
 
 from strata.engine import Engine, client, find_engine
 from strata.workspace import Workspace
+from tests.e2e.boxes import ROOT, Boxes, Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docker import DockerClient
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 VARIANT = "embedded"
 
 

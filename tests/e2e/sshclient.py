@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import call, until
+
+from tests.e2e.boxes import call, until
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from boxes import Box, Ended
+    from tests.e2e.boxes import Box, Ended
 
 Keys = Callable[[str], "Key"]
 

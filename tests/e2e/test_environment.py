@@ -6,7 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import Boxes, Image, call
+
+from tests.e2e.boxes import Boxes, Image, call, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,8 +96,7 @@ def test_exit_codes_and_signals_pass(boxes: Boxes) -> None:
     assert boxes.once("train", command=("sh", "-c", "exit 41")).code == 41
     script = "trap 'exit 17' TERM; echo ready; while :; do sleep 0.1; done"
     box = boxes.start("train", command=("bash", "-c", script))
-    while "ready" not in box.logs and box.state["Running"]:
-        pass
+    until(lambda: "ready" in box.logs or None, "the command's start")
     code, seconds = box.stop()
     assert code == 17
     assert seconds < 5

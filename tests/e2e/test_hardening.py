@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
-from boxes import until
-from sshclient import Client, make_key, wait_for_ssh
+
+from tests.e2e.boxes import until
+from tests.e2e.sshclient import Client, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from boxes import Boxes
+    from tests.e2e.boxes import Boxes
 
 CLOSED = ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
 READ_ONLY = (

@@ -18,16 +18,18 @@ def test_invoke_works_in_an_editable_install(tmp_path: Path) -> None:
     clone.mkdir()
     for part in PARTS:
         source = ROOT / part
-        copy = shutil.copytree if source.is_dir() else shutil.copyfile
-        copy(source, clone / part)  # type: ignore[operator]  # both take two paths
+        if source.is_dir():
+            shutil.copytree(source, clone / part)
+        else:
+            shutil.copyfile(source, clone / part)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     # The dependencies are those of this environment: the test needs no network.
     (site,) = venv.glob("lib/python3*/site-packages")
     packages = next(p for p in sys.path if p.endswith("site-packages"))
     (site / "dependencies.pth").write_text(f"{packages}\n")
     python = venv / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "-e"]
-    subprocess.run([*install, clone], check=True, capture_output=True)
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "-e", str(clone)], check=True, capture_output=True)
 
     done = subprocess.run(
         [python, "-m", "invoke", "plan"],

@@ -10,16 +10,16 @@ from urllib.parse import quote
 
 import pytest
 import requests
-from boxes import until
-from conftest import ROOT
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from sshclient import make_key, wait_for_ssh
+
+from tests.e2e.boxes import ROOT, until
+from tests.e2e.sshclient import make_key, wait_for_ssh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from boxes import Box, Boxes
+    from tests.e2e.boxes import Box, Boxes
 
 PORT = ("--publish", "127.0.0.1::8888")
 SSH_PORT = ("--publish", "127.0.0.1::2222")

@@ -10,12 +10,11 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import Boxes, Ended, call
-from conftest import ROOT
 
 from strata.check.container import idle_container
 from strata.check.layers import test_layers as run_layer_tests
 from strata.oci import read_layers
+from tests.e2e.boxes import ROOT, Boxes, Ended, call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

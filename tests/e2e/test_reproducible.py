@@ -42,7 +42,7 @@ def clone_with_other_modes(target: Path) -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Iterator[Path]:
-    """A clone with a private engine and a cache of its own, in which only wheels are shared."""
+    """Make a clone with a private engine and a cache of its own; only wheels are shared."""
     folder = tmp_path / "clone"
     folder.mkdir(mode=0o700)
     clone_with_other_modes(folder)

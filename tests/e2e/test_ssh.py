@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
-from boxes import call
-from sshclient import Client, Key, fingerprints, make_key, wait_for_ssh
+
+from tests.e2e.boxes import call
+from tests.e2e.sshclient import Client, Key, fingerprints, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from boxes import Box, Boxes
+    from tests.e2e.boxes import Box, Boxes
 
 FOO = 'a b=c"d'
 PORT = ("--publish", "127.0.0.1::2222")
@@ -90,9 +92,9 @@ def test_files_travel(door: tuple[Box, Client], tmp_path: Path, program: str) ->
     sent, back = tmp_path / "sent", tmp_path / "back"
     sent.write_bytes(content)
     there = f"{client.target}:/home/dev/work/{program}"
-    ssh = f"ssh {' '.join(client.options)} -p {client.port}"
+    ssh = shlex.join(["ssh", *client.options, "-p", str(client.port)])
     port = ("-P", str(client.port))
-    copies = {
+    copies: dict[str, list[tuple[str, ...]]] = {
         "scp": [
             ("scp", *client.options, *port, str(sent), there),
             ("scp", *client.options, *port, there, str(back)),
@@ -104,10 +106,10 @@ def test_files_travel(door: tuple[Box, Client], tmp_path: Path, program: str) ->
             ("rsync", "-e", ssh, str(sent), there),
             ("rsync", "-e", ssh, there, str(back)),
         ],
-    }[program]
+    }
     batch = f"put {sent} /home/dev/work/sftp\nget /home/dev/work/sftp {back}\n"
     (tmp_path / "batch").write_text(batch)
-    for argv in copies:
+    for argv in copies[program]:
         done = call(*argv)
         assert done.code == 0, done.err
     inside = client.run(f"sha256sum </home/dev/work/{program}").out.split()[0]
@@ -190,7 +192,8 @@ def test_several_keys(boxes: Boxes, tmp_path: Path) -> None:
     far = f'from="203.0.113.0/24" {four.public}'
     broken = "ssh-ed25519 AAAAnotakey broken@example"
     file = tmp_path / "keys"
-    file.write_bytes("\r\n".join([one.public, near, broken, far, three.public]).encode())
+    lines = (one.public, near, broken, far, three.public)
+    file.write_bytes("\r\n".join(lines).encode())
     file.chmod(0o644)
     box = boxes.start("remote", *PORT, "--volume", f"{file}:{KEYS}:ro")
     for _ in range(2):
