@@ -22,26 +22,19 @@ SYSTEM_SOCKET = "/var/run/docker.sock"
 
 
 def find_engine(workspace: Workspace) -> Engine | None:
-    """Return the engine to use, or None where this machine runs none.
+    """Return the engine to use, or None where it does not run; nothing is started.
 
-    In this order: the private one if STRATA_ENGINE=private (it is started),
-    DOCKER_HOST, DOCKER_CONTEXT or the docker client's current context, the
-    system's socket, the user's rootless socket.
+    In this order: the private one if STRATA_ENGINE=private, DOCKER_HOST,
+    DOCKER_CONTEXT or the docker client's current context, the system's socket,
+    the user's rootless socket.
 
     Raises `DefinitionError` for another STRATA_ENGINE, and `HostError` when an
     engine that was asked for does not answer, or may not be used.
     """
-    wanted = os.environ.get("STRATA_ENGINE", "")
-    if wanted == "private":
-        from strata.engine.private import start_private  # noqa: PLC0415 - seldom asked for
+    if is_private():
+        from strata.engine.private import running_private  # noqa: PLC0415 - seldom asked for
 
-        return start_private(workspace)
-    if wanted:
-        raise DefinitionError.at(
-            "STRATA_ENGINE",
-            f'it is "{wanted}", which means nothing',
-            "STRATA_ENGINE=private for an engine of this project's own; else unset it",
-        )
+        return running_private(workspace)
     named = named_engine(os.environ, Path.home())
     if named is not None:
         closed = why_unreachable(named)
@@ -58,11 +51,30 @@ def ensure_engine(workspace: Workspace) -> tuple[Engine, EngineFacts]:
     all that `check_engine` finds wrong.
     """
     engine = find_engine(workspace)
-    if engine is None:
+    if engine is None and is_private():
+        from strata.engine.private import start_private  # noqa: PLC0415 - seldom asked for
+
+        engine = start_private(workspace)
+    elif engine is None:
         from strata.engine.install import install_engine  # noqa: PLC0415 - seldom needed
 
         engine = install_engine()
     return engine, check_engine(engine)
+
+
+def is_private() -> bool:
+    """Tell whether an engine of the project's own is asked for.
+
+    Raises `DefinitionError` for a STRATA_ENGINE that means nothing.
+    """
+    wanted = os.environ.get("STRATA_ENGINE", "")
+    if wanted not in ("", "private"):
+        raise DefinitionError.at(
+            "STRATA_ENGINE",
+            f'it is "{wanted}", which means nothing',
+            "STRATA_ENGINE=private for an engine of this project's own; else unset it",
+        )
+    return wanted == "private"
 
 
 def named_engine(environ: Mapping[str, str], home: Path) -> Engine | None:

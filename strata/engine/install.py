@@ -13,6 +13,7 @@ from strata.engine.find import SYSTEM_SOCKET
 from strata.engine.packages import (
     BUILDX,
     BY_HAND,
+    CLASSIC_STORE,
     DAEMON_FILE,
     FROM_TRIXIE,
     PACKAGES,
@@ -91,6 +92,7 @@ def read_machine() -> Machine:
         mirror=mirror,
         keyring=keyring,
         has_daemon_file=DAEMON_FILE.exists(),
+        has_images=CLASSIC_STORE.exists(),
     )
 
 

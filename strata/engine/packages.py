@@ -26,6 +26,7 @@ FROM_TRIXIE = ("docker.io", "docker-cli", "docker-buildx", "containerd")
 SOURCES_FILE = Path("/etc/apt/sources.list.d/strata-docker.sources")
 PIN_FILE = Path("/etc/apt/preferences.d/strata-docker")
 DAEMON_FILE = Path("/etc/docker/daemon.json")
+CLASSIC_STORE = Path("/var/lib/docker/image")
 DAEMON_SETTINGS = {"features": {"containerd-snapshotter": True}}
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 BY_HAND = "install Docker 24 or newer with buildx: https://docs.docker.com/engine/install/"
@@ -59,7 +60,8 @@ class Machine:
     `os_id` and `os_version` are ID and VERSION_ID of os-release ("" on Debian
     testing); `has` are the programs of `PRIVATE_PACKAGES` that are installed.
     `mirror` is where Debian 12's apt finds its own release, and `keyring` what
-    that source is signed by ("" where that doesn't matter).
+    that source is signed by ("" where that doesn't matter).  `has_images` says
+    that the system's engine has kept images here, in the classic store.
     """
 
     os_id: str
@@ -68,6 +70,7 @@ class Machine:
     mirror: str = ""
     keyring: str = ""
     has_daemon_file: bool = False
+    has_images: bool = False
 
 
 def needs_trixie(os_id: str, os_version: str) -> bool:
@@ -76,11 +79,12 @@ def needs_trixie(os_id: str, os_version: str) -> bool:
 
 
 def plan_settings(machine: Machine) -> tuple[Action, ...]:
-    """Return what makes a new engine keep its images in containerd's store.
+    """Return what makes an engine that was never used keep its images in containerd's store.
 
-    An engine's own settings are never touched: `check_engine` says what they lack.
+    Settings that are there are never touched, nor is the store of an engine
+    that has images: `check_engine` says what they lack.
     """
-    if machine.has_daemon_file or "dockerd" in machine.has:
+    if machine.has_daemon_file or machine.has_images:
         return ()
     return (WriteFile(path=DAEMON_FILE, text=json.dumps(DAEMON_SETTINGS, indent=2) + "\n"),)
 

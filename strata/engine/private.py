@@ -106,6 +106,11 @@ def start_private(workspace: Workspace) -> Engine:
     return place.engine
 
 
+def running_private(workspace: Workspace) -> Engine | None:
+    """Return the workspace's own engine if it runs."""
+    return Place.of(workspace).engine if private_status(workspace).is_running else None
+
+
 def stop_private(workspace: Workspace, purge: bool = False) -> None:  # noqa: FBT001, FBT002 - a flag of the command line
     """Stop the workspace's own engine with its containers; remove all but its data root.
 

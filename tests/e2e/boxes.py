@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 Image = Callable[[str], str]
 ROOT = Path(__file__).resolve().parent.parent.parent
 Answer = TypeVar("Answer")
+ENDS_WITHIN = 120.0  # seconds for a command in a container of its own
 PATIENCE = 60.0  # seconds that a service has to come up; this machine may be busy
 
 
@@ -39,15 +41,17 @@ class Ended:
         return self.stderr.decode(errors="replace")
 
 
-def call(*argv: str, env: dict[str, str] | None = None, stdin: bytes = b"") -> Ended:
-    """Run a program to its end, whatever its end is."""
+def call(
+    *argv: str, env: dict[str, str] | None = None, stdin: bytes = b"", patience: float = 600
+) -> Ended:
+    """Run a program to its end, whatever its end is, within so many seconds."""
     start = time.monotonic()
     done = subprocess.run(
         argv,
         env={**os.environ, **(env or {})},
         input=stdin,
         capture_output=True,
-        timeout=600,
+        timeout=patience,
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - start)
@@ -129,9 +133,15 @@ class Boxes:
         return Box(said.out, self.env)
 
     def once(self, image: str, *options: str, command: tuple[str, ...] = ()) -> Ended:
-        """Run a command in a container of its own, to its end."""
+        """Run a command in a container of its own, to its end; a service that goes on fails."""
         reference = image if ":" in image else self.image(image)
-        return call("docker", "run", "--rm", *options, reference, *command, env=self.env)
+        name = f"strata-test-{uuid.uuid4().hex[:12]}"
+        argv = ("docker", "run", "--rm", "--name", name, *options, reference, *command)
+        try:
+            return call(*argv, env=self.env, patience=ENDS_WITHIN)
+        except subprocess.TimeoutExpired:
+            self.names.append(name)
+            pytest.fail(f"still running after {ENDS_WITHIN:.0f} s: {' '.join(argv)}")
 
     def close(self) -> None:
         """Remove all that was started."""

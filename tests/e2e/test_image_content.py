@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IMAGES = ["train", "lab", "remote", "dev", "slim"]
 FORBIDDEN = {
     "package cache": r"^opt/(\.pkgs|conda/pkgs|env/pkgs)/|\.(conda|whl|deb)$",
-    "apt list": r"^var/lib/apt/lists/(?!partial$|auxfiles$)|^var/cache/apt/.*\.bin$",
+    "apt list": r"^var/lib/apt/lists/(?!partial$|auxfiles$|(\.wh\.)?lock$)|^var/cache/apt/.*\.bin$",
     "cache of pip's or a user's": r"^(root|home/[^/]+)/\.(cache|conda|config|local)(/|$)",
     "log": r"^var/log/.*(log|\.gz|tmp)$",
     "key": r"ssh_host_|(^|/)host_(ed25519|rsa)|(^|/)authorized_keys|(^|/)id_[a-z0-9]+$",

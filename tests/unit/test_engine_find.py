@@ -187,3 +187,13 @@ def test_a_forbidden_socket_is_an_error(bare: Workspace, monkeypatch: pytest.Mon
 def test_an_ssh_engine_is_not_knocked_at() -> None:
     """Whether an engine behind ssh answers is left to the client that can speak ssh."""
     assert why_unreachable(Engine(host="ssh://me@far.test", origin="DOCKER_HOST")) is None
+
+
+def test_looking_for_a_private_engine_starts_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`plan` may look at any time: where the private engine does not run, there is none."""
+    monkeypatch.setenv("STRATA_ENGINE", "private")
+    place = Workspace(root=tmp_path, build=tmp_path / "build", cache=tmp_path / "cache")
+    assert find.find_engine(place) is None
+    assert list(tmp_path.iterdir()) == []

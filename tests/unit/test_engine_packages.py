@@ -117,13 +117,15 @@ def test_unknown_systems_get_an_error_with_a_way_out(system: str, version: str) 
     assert "https://docs.docker.com/engine/install/" in error.value.problems[0].fix
 
 
-def test_only_a_new_engine_gets_settings() -> None:
-    """The containerd store is switched on for an engine we install, never for one that is there."""
+def test_only_an_unused_engine_gets_settings() -> None:
+    """The containerd store is switched on for an engine without images and settings only."""
     (write,) = plan_settings(machine("debian", "12"))
     assert write == WriteFile(
         path=DAEMON_FILE, text='{\n  "features": {\n    "containerd-snapshotter": true\n  }\n}\n'
     )
-    assert plan_settings(machine("debian", "12", "dockerd")) == ()
+    assert plan_settings(machine("debian", "12", "dockerd")) == (write,)
+    used = Machine(os_id="debian", os_version="12", has=frozenset(), has_images=True)
+    assert plan_settings(used) == ()
     owned = Machine(os_id="debian", os_version="12", has=frozenset(), has_daemon_file=True)
     assert plan_settings(owned) == ()
 

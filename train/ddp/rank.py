@@ -86,6 +86,20 @@ def main(folder_name: str) -> None:
     except Exception as error:  # noqa: BLE001 - whatever it is, the report must name it
         _give_up(journal, rank, error)
     journal.done()
+    _leave(0)
+
+
+def _leave(code: int) -> None:
+    """End this process without taking Python down.
+
+    A thread of gloo's may still run when its group is destroyed, and then ends
+    the interpreter's own end in SIGABRT ("terminate called without an active
+    exception", seen with torch 2.13 on a loaded machine); a group with a lost
+    rank may hang there.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _give_up(journal: Journal, rank: int, error: Exception) -> None:
@@ -99,8 +113,7 @@ def _give_up(journal: Journal, rank: int, error: Exception) -> None:
     if journal.is_waiting:
         # The cause is probably another rank: let the agent see that one first.
         time.sleep(1)
-    sys.stderr.flush()
-    os._exit(1)  # a group with a lost rank may hang while Python takes it down
+    _leave(1)
 
 
 if __name__ == "__main__":
