@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,3 +86,9 @@ class HostError(StrataError):
     """The host lacks something: an engine, disk space, a program, a permission."""
 
     exit_code = 8
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean "…"?)` for the name among `known` that is meant, or nothing."""
+    match = difflib.get_close_matches(name, list(known), n=1)
+    return f' (did you mean "{match[0]}"?)' if match else ""

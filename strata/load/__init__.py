@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from strata.errors import DefinitionError, Problem
+from strata.errors import DefinitionError, Problem, closest
 from strata.load.arguments import check_arguments
 from strata.load.images import load_images
 from strata.load.layers import load_layers
-from strata.load.schema import closest
 from strata.load.variants import load_variants
 from strata.model import Project
 

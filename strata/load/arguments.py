@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strata.errors import Problem
-from strata.load.schema import closest
+from strata.errors import Problem, closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strata.errors import DefinitionError, Problem
-from strata.load.schema import ImageFile, closest, folders, read_toml
+from strata.errors import DefinitionError, Problem, closest
+from strata.load.schema import ImageFile, folders, read_toml
 from strata.model import Image
 from strata.tags import validate_image_name
 

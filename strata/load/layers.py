@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from strata.errors import Problem
+from strata.errors import Problem, closest
 from strata.load.dockerfile import open_arguments, starts_from_parent
-from strata.load.schema import LayerFile, closest, folders, read_text, read_toml
+from strata.load.schema import LayerFile, folders, read_text, read_toml
 from strata.model import Layer
 
 if TYPE_CHECKING:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from strata.errors import Problem
+from strata.errors import Problem, closest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,12 +65,6 @@ NEWLINE = "\n"
 OPEN_END = "(at end of document)"  # where tomllib names no line
 
 AnyFile = TypeVar("AnyFile", bound=_File)
-
-
-def closest(name: str, names: list[str]) -> str:
-    """Return ' (did you mean "…"?)' for the closest of `names`, or nothing."""
-    match = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    return f' (did you mean "{match[0]}"?)' if match else ""
 
 
 def read_toml(path: Path, where: str, schema: type[AnyFile]) -> AnyFile | list[Problem]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from strata.errors import LockError, Problem
-from strata.lock.document import closest, shown
+from strata.errors import LockError, Problem, closest
+from strata.lock.document import shown
 from strata.lock.model import facts_digest, inputs_digest
 from strata.lock.read import read_lock, relock
 from strata.lock.slice import MissingPackageError, closure, dependencies

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from strata.errors import Problem
+from strata.errors import Problem, closest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from strata.errors import StrataError
 
@@ -24,12 +23,6 @@ def shown(path: Path) -> str:
     """Return a path as people want to read it: relative where it is below us."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
-
-
-def closest(word: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean "…"?)`, or nothing where nothing is close."""
-    found = difflib.get_close_matches(word, list(known), n=1)
-    return f' (did you mean "{found[0]}"?)' if found else ""
 
 
 @dataclass(frozen=True, kw_only=True)

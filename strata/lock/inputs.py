@@ -8,8 +8,8 @@ import re
 import tomllib
 from typing import TYPE_CHECKING
 
-from strata.errors import DefinitionError, Problem
-from strata.lock.document import Document, closest, load, shown, unknown_keys
+from strata.errors import DefinitionError, Problem, closest
+from strata.lock.document import Document, load, shown, unknown_keys
 from strata.lock.model import ANY_VERSION, Environment, LockInputs
 from strata.lock.urls import is_defaults, is_local, mask, secret_in
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from strata.errors import LockError
-from strata.lock.document import closest, shown
+from strata.errors import LockError, closest
+from strata.lock.document import shown
 from strata.lock.read import relock
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from strata.errors import Problem
+from strata.errors import Problem, closest
 from strata.load.schema import (
     ImageFile,
     LayerFile,
     SourcesFile,
-    closest,
     folders,
     read_text,
     read_toml,
