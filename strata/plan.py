@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from strata.model import Image, Layer, Project, Variant
 
 # Raise this when the bake file changes in a way that changes images.
-FORMAT = "2"
+FORMAT = "3"
 NAMESPACE = "strata"
 INBUILD = Path(__file__).parent / "inbuild"
 PLATFORMS = {"linux/amd64": "linux-64", "linux/arm64": "linux-aarch64"}
@@ -58,7 +58,6 @@ class Step:
         document = {
             "schema": "strata.manifest/1",
             "variant": self.labels["strata.variant"],
-            "layers": [step.layer.name for step in self.path()],
             "packages": [
                 {
                     "name": package.name,

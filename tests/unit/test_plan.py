@@ -170,7 +170,7 @@ def test_each_layer_installs_its_own_slice(project: SmallProject) -> None:
 def test_the_manifest_says_which_layer_has_which_package(project: SmallProject) -> None:
     """It is cumulative: a higher layer's manifest has the lower ones' packages."""
     manifest = json.loads(project.plan().steps[-1].manifest())
-    assert manifest["layers"] == [ONE, TWO, ENV, TOP]
+    assert "layers" not in manifest  # a layer without packages above would not be in it
     assert [(p["name"], p["layer"]) for p in manifest["packages"]] == [
         ("library", ENV),
         ("tool", ENV),
