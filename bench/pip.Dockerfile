@@ -41,7 +41,7 @@ RUN --mount=type=bind,from=wheels,source=jupyter,target=/mnt/wheels \
     --require-hashes --find-links /mnt/wheels --requirement /mnt/requirements.txt
 
 ENV LANG=C.UTF-8 PATH=/opt/env/bin:$PATH
-USER dev
+USER 1000
 WORKDIR /home/dev
 ENTRYPOINT ["/usr/bin/tini", "--"]
 CMD ["jupyter", "lab", "--ip=0.0.0.0"]

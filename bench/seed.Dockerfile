@@ -31,7 +31,7 @@ RUN --mount=type=bind,from=wheels,target=/mnt/wheels \
 RUN chown -R dev:dev /opt/env
 
 ENV LANG=C.UTF-8 PATH=/opt/env/bin:$PATH
-USER dev
+USER 1000
 WORKDIR /home/dev
 ENTRYPOINT ["/usr/bin/tini", "--"]
 CMD ["jupyter", "lab", "--ip=0.0.0.0"]
