@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shutil
 import zipfile
 from typing import TYPE_CHECKING
@@ -48,7 +46,7 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
     rattler = folder / "rattler"
     rattler.mkdir()
     if with_packages:
-        rattler = _rattler(workspace)
+        _unpack_rattler(workspace, rattler)
         channel = make_channel(workspace, plan.variant.folder, plan.variant.epoch)
         _verify(plan, channel, with_packages)
         for step in with_packages:
@@ -61,19 +59,11 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
     )
 
 
-def _rattler(workspace: Workspace) -> Path:
-    """Return the unpacked wheel of py-rattler that runs inside the build."""
-    requirements = INBUILD / "requirements.txt"
-    (wheel,) = fetch_wheels(workspace, requirements).values()
-    name = hashlib.sha256(wheel.name.encode() + requirements.read_bytes()).hexdigest()[:16]
-    unpacked = workspace.cache / "rattler" / name
-    if not unpacked.is_dir():
-        partial = unpacked.with_name(f"{name}.{os.getpid()}.part")
-        shutil.rmtree(partial, ignore_errors=True)
-        with zipfile.ZipFile(wheel) as archive:
-            archive.extractall(partial)
-        partial.rename(unpacked)
-    return unpacked
+def _unpack_rattler(workspace: Workspace, folder: Path) -> None:
+    """Unpack the wheel of py-rattler that runs inside the build; its hash has been checked."""
+    (wheel,) = fetch_wheels(workspace, INBUILD / "requirements.txt").values()
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder)
 
 
 def _verify(plan: Plan, channel: Path, steps: Collection[Step]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import zipfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,7 +34,10 @@ def workspace(project: SmallProject, tmp_path: Path, monkeypatch: pytest.MonkeyP
     base.write_text("base")
     monkeypatch.setattr(strata.contexts, "make_channel", lambda *_: channel)
     monkeypatch.setattr(strata.contexts, "make_base", lambda *_: base)
-    monkeypatch.setattr(strata.contexts, "_rattler", lambda *_: tmp_path / "rattler")
+    wheel = tmp_path / "py_rattler-1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("rattler/__init__.py", "")
+    monkeypatch.setattr(strata.contexts, "fetch_wheels", lambda *_: {"py-rattler": wheel})
     return Workspace(root=project.root, build=tmp_path / "build", cache=tmp_path / "cache")
 
 
@@ -54,6 +58,7 @@ def test_a_layer_finds_its_slice_and_nothing_else(
     plan = project.plan()
     contexts = make_contexts(workspace, plan, {step.name for step in plan.steps})
     assert list(contexts.steps) == [ENV]
+    assert (contexts.rattler / "rattler" / "__init__.py").is_file()
     folder = contexts.steps[ENV]
     assert sorted(path.name for path in folder.iterdir()) == [
         "manifest.json",
