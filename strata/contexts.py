@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from strata.bake import Contexts
@@ -38,19 +39,24 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
     base = folder / "base"
     base.mkdir(parents=True)
     steps = [step for step in plan.steps if step.name in build]
-    if isinstance(plan.variant.base, BootstrapBase) and any(step.parent is None for step in steps):
-        tarball = make_base(workspace, plan.variant.base, plan.variant.epoch)
-        _link(tarball, base / "base.tar")
-        (base / "Dockerfile").write_text(BASE_DOCKERFILE)
     with_packages = [step for step in steps if step.layer.category]
     rattler = folder / "rattler"
     rattler.mkdir()
-    if with_packages:
-        _unpack_rattler(workspace, rattler)
-        channel = make_channel(workspace, plan.variant.folder, plan.variant.epoch)
-        _verify(plan, channel, with_packages)
-        for step in with_packages:
-            _lay_environment(folder / step.name, channel, step)
+    # The base is bootstrapped on one core, mostly, while the packages are made on the other.
+    with ThreadPoolExecutor(1) as beside:
+        bootstrap = plan.variant.base
+        tarball = None
+        if isinstance(bootstrap, BootstrapBase) and any(step.parent is None for step in steps):
+            tarball = beside.submit(make_base, workspace, bootstrap, plan.variant.epoch)
+        if with_packages:
+            _unpack_rattler(workspace, rattler)
+            channel = make_channel(workspace, plan.variant.folder, plan.variant.epoch)
+            _verify(plan, channel, with_packages)
+            for step in with_packages:
+                _lay_environment(folder / step.name, channel, step)
+        if tarball:
+            _link(tarball.result(), base / "base.tar")
+            (base / "Dockerfile").write_text(BASE_DOCKERFILE)
     return Contexts(
         tools=INBUILD,
         rattler=rattler,
