@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from strata.build import build, missing_steps
-from strata.check import check_image, raise_failures, remove_orphans
+from strata.check import check_image, raise_failures, remove_orphans, run_beside
 from strata.describe import recorded_layers
 from strata.engine import client, ensure_engine, find_engine
 from strata.engine.connect import unreachable
@@ -20,7 +22,7 @@ from strata.record import ImageRecord, read_records, write_records
 from strata.store import Store, list_images
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from strata.check.options import CheckOptions
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from strata.workspace import Workspace
 
     Report = Callable[[Sequence[ImageRecord]], None]
+    Checked = tuple[tuple[Outcome, ...], dict[str, str]]
 
 NO_GPU = "the engine offers no GPU here; the training check ran on the CPU with gloo"
 NO_CHECK = "--no-check was given"
@@ -156,42 +159,58 @@ def _check_and_record(
     records = read_records(path)
     layers = recorded_layers(store, plan, digests, records.values())
     fresh: list[ImageRecord] = []
+
+    def check(image: PlannedImage, options: CheckOptions, known: Sequence[ImageRecord]) -> Checked:
+        return check_image(
+            workspace.root,
+            engine,
+            store,
+            image,
+            known,
+            nproc=options.nproc,
+            gpus=gpus,
+            force=options.force,
+            report=workspace.build / "checks" / f"{plan.variant.name}-{image.name}.xml",
+        )
+
+    work: dict[str, Callable[[], Checked]] = {}
     if options is not None:
         remove_orphans(store.sdk)
-    for image in plan.images:
-        digest = digests[image.step.name]
-        known = [record for record in records.values() if record.digest == digest]
-        if options is None:
-            checks, facts = _earlier(known, image)
-        else:
-            checks, facts = check_image(
-                workspace.root,
-                engine,
-                store,
-                image,
-                known,
-                nproc=options.nproc,
-                gpus=gpus,
-                force=options.force,
-                report=workspace.build / "checks" / f"{plan.variant.name}-{image.name}.xml",
+        for image in plan.images:
+            digest = digests[image.step.name]
+            known = _of(digest, records.values())
+            work.setdefault(digest, partial(check, image, options, known))
+    with run_beside(store.sdk, work) as running:
+        for image in plan.images:
+            digest = digests[image.step.name]
+            if options is None:
+                checks, facts = _earlier(_of(digest, records.values()), image)
+            elif digest in work:
+                del work[digest]
+                checks, facts = running[digest].result()
+            else:  # checked just now under another name: what passed there is not repeated
+                checks, facts = check(image, replace(options, force=False), _of(digest, fresh))
+            record = ImageRecord(
+                image=image.name,
+                variant=plan.variant.name,
+                ref=image.ref,
+                input_digest=f"sha256:{image.step.digest}",
+                digest=digest,
+                layers=layers[digest],
+                facts=facts,
+                checks=checks,
+                not_run=_not_run(image, gpus, is_checked=bool(checks)),
+                build_seconds=round(build_seconds, 2),
+                recorded=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             )
-        record = ImageRecord(
-            image=image.name,
-            variant=plan.variant.name,
-            ref=image.ref,
-            input_digest=f"sha256:{image.step.digest}",
-            digest=digest,
-            layers=layers[digest],
-            facts=facts,
-            checks=checks,
-            not_run=_not_run(image, gpus, is_checked=bool(checks)),
-            build_seconds=round(build_seconds, 2),
-            recorded=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        )
-        records[plan.variant.name, image.name] = record
-        fresh.append(record)
-        write_records(path, records.values())
+            records[plan.variant.name, image.name] = record
+            fresh.append(record)
+            write_records(path, records.values())
     return fresh
+
+
+def _of(digest: str, records: Iterable[ImageRecord]) -> list[ImageRecord]:
+    return [record for record in records if record.digest == digest]
 
 
 def _gpus(host: EngineFacts, options: CheckOptions | None) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
+from strata.check.beside import run_beside
 from strata.check.container import idle_container, remove_orphans
 from strata.check.facts import FactError, read_facts
 from strata.check.layers import layer_key, test_layers
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
     from strata.record import ImageRecord
     from strata.store import Store
 
-__all__ = ["check_image", "raise_failures", "remove_orphans"]
+__all__ = ["check_image", "raise_failures", "remove_orphans", "run_beside"]
+
+# Training checks take all cores or GPUs, and measure: one at a time, beside the layers' tests
+# of another image.
+_TRAINING = threading.Lock()
 
 
 def check_image(
@@ -56,8 +62,10 @@ def check_image(
         )
         outcomes |= fresh
     if TRAINING in image.checks:
-        known = _known(earlier, TRAINING, training_key(nproc, gpus))
-        outcomes |= known or {TRAINING: check_training(store.sdk, image.step.ref, nproc, gpus)}
+        outcomes |= _known(earlier, TRAINING, training_key(nproc, gpus))
+        if TRAINING not in outcomes:
+            with _TRAINING:
+                outcomes[TRAINING] = check_training(store.sdk, image.step.ref, nproc, gpus)
     order = [f"layer {layer}" for layer in layers] + [TRAINING]
     return tuple(outcomes[name] for name in order if name in outcomes), facts
 

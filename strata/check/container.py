@@ -107,13 +107,20 @@ def remove(container: Container) -> None:
 
 def remove_orphans(sdk: docker.DockerClient) -> int:
     """Remove what a check of this host left when it was killed; return how many."""
-    orphans = [
-        container
-        for container in sdk.containers.list(
-            all=True, filters={"label": f"{HOST}={platform.node()}"}
-        )
-        if not Path("/proc", container.labels[PID]).exists()
-    ]
+    orphans = [c for c in _checks(sdk) if not Path("/proc", c.labels[PID]).exists()]
     for container in orphans:
         remove(container)
     return len(orphans)
+
+
+def remove_own(sdk: docker.DockerClient) -> None:
+    """Remove the containers of this process's checks."""
+    for container in _checks(sdk):
+        if container.labels[PID] == str(os.getpid()):
+            remove(container)
+
+
+def _checks(sdk: docker.DockerClient) -> list[Container]:
+    """Return the containers that checks of this host have started."""
+    label = f"{HOST}={platform.node()}"
+    return sdk.containers.list(all=True, filters={"label": label}, ignore_removed=True)

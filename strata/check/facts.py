@@ -22,23 +22,30 @@ class FactError(Exception):
 
 
 def read_facts(container: Container, step: Step) -> dict[str, str]:
-    """Ask each fact of the image's layers, lowest layer first.
+    """Ask the facts of the image's layers, lowest layer first.
 
-    Raises `FactError` when a fact's command fails.
+    A command may tell several facts, one a line: their names, with spaces
+    between them, are its key.  Raises `FactError` when a command fails, or
+    prints more or fewer lines than it has names.
     """
     import docker.errors  # noqa: PLC0415 - slow to import
 
-    facts = {}
+    facts: dict[str, str] = {}
     for layer in (s.layer for s in step.path()):
-        for name, command in layer.facts.items():
+        for names, command in layer.facts.items():
+            shown = f"the fact `{names}`"
             try:
                 code, output = container.exec_run(["sh", "-c", command])
             except docker.errors.APIError as refused:
-                reason = f"the fact `{name}`: {refused.explanation or refused}"
+                reason = f"{shown}: {refused.explanation or refused}"
                 raise FactError(layer.name, reason) from None
             text = output.decode(errors="replace").strip()  # type: ignore[union-attr]  # no stream
             if code != 0:
-                reason = f"the fact `{name}` ended with {code}: {text[-SHOWN:]}"
+                reason = f"{shown} ended with {code}: {text[-SHOWN:]}"
                 raise FactError(layer.name, reason)
-            facts[name] = text
+            lines = text.splitlines()
+            if len(lines) != len(names.split()):
+                reason = f"{shown} has {len(lines)} lines: {text[-SHOWN:]}"
+                raise FactError(layer.name, reason)
+            facts |= zip(names.split(), lines, strict=True)
     return facts

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from testinfra.host import Host
+
+from tests.layers.shell import ContainerShell
 
 if TYPE_CHECKING:
-    from testinfra.host import Host
+    from collections.abc import Iterator
 
 FOLDER = Path(__file__).parent
 DOOR = "docker://"
@@ -66,7 +69,14 @@ class Layer:
         return self.lines(f"find {top} -xdev ! -readable -prune -o {tests}")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
+def host(request: pytest.FixtureRequest) -> Iterator[Host]:
+    """Return testinfra's host: the container, through one shell for all commands."""
+    with ContainerShell(request.config.getoption("hosts").removeprefix(DOOR)) as shell:
+        yield Host(shell)
+
+
+@pytest.fixture(scope="session")
 def layer(host: Host) -> Layer:
     """Return the container under test."""
     return Layer(host)

@@ -149,6 +149,28 @@ def test_every_layer_is_tested_in_order_then_the_image_trains(check: Check) -> N
     assert check.container.removed == [{"force": True, "v": True}]
 
 
+def test_a_command_may_tell_several_facts(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each line of what it prints is the fact of the name that stands there in its key."""
+    project.replace("layers/10-one/layer.toml", "colour =", '"colour  size" =')
+    check = Check(project, monkeypatch)
+    check.container.answer = (0, b"red\nsmall and round\n")
+    assert check()[1] == {"colour": "red", "size": "small and round"}
+
+
+@pytest.mark.parametrize("said", [b"red\nsmall\n", b"\n"])
+def test_a_fact_has_one_line(check: Check, said: bytes) -> None:
+    """A command that prints more or fewer lines than it has names fails its layer."""
+    check.container.answer = (0, said)
+    outcomes, facts = check()
+    assert facts == {}
+    (broken,) = (o for o in outcomes.values() if o.verdict == "fail")
+    count = len(said.split())
+    assert broken.name == "layer 10-one"
+    assert broken.detail == f"the fact `colour` has {count} lines: {said.decode().strip()}"
+
+
 def test_what_passed_is_not_run_again(check: Check) -> None:
     """For the same image and the same tests, the earlier outcome stands."""
     first = check()

@@ -12,7 +12,7 @@ import pytest
 import requests.exceptions
 from docker.errors import APIError, NotFound
 
-from strata.check.container import HOST, PID, container_options, remove, remove_orphans
+from strata.check.container import HOST, PID, container_options, remove, remove_orphans, remove_own
 from strata.check.training import check_training, training_key
 
 if TYPE_CHECKING:
@@ -182,8 +182,11 @@ def test_only_what_nobody_owns_any_more_is_removed() -> None:
 
     sdk: Any = SimpleNamespace(containers=SimpleNamespace(list=listed))
     assert remove_orphans(sdk) == 1
-    assert asked == [{"all": True, "filters": {"label": f"{HOST}={platform.node()}"}}]
+    label = f"{HOST}={platform.node()}"
+    assert asked == [{"all": True, "filters": {"label": label}, "ignore_removed": True}]
     assert (ours.removed, orphan.removed) == (0, 1)
+    remove_own(sdk)
+    assert (ours.removed, orphan.removed) == (1, 1)
 
 
 @pytest.mark.parametrize("status", [404, 409, 500])
