@@ -157,7 +157,6 @@ def _check_and_record(
 ) -> list[ImageRecord]:
     path = record_path(workspace)
     records = read_records(path)
-    layers = recorded_layers(store, plan, digests, records.values())
     fresh: list[ImageRecord] = []
 
     def check(image: PlannedImage, options: CheckOptions, known: Sequence[ImageRecord]) -> Checked:
@@ -181,6 +180,7 @@ def _check_and_record(
             known = _of(digest, records.values())
             work.setdefault(digest, partial(check, image, options, known))
     with run_beside(store.sdk, work) as running:
+        layers = recorded_layers(store, plan, digests, records.values())  # takes seconds, too
         for image in plan.images:
             digest = digests[image.step.name]
             if options is None:

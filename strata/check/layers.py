@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FOLDER = "tests/layers"
+TIMEOUT = 900.0  # seconds, for the tests of all layers of an image
 
 
 def layer_key(root: Path, layer: str) -> str:
@@ -52,7 +53,20 @@ def test_layers(
             *("--hosts", f"docker://{container}", f"--junit-xml={report}"),
             *(str(root / folder) for folder in folders),
         ]
-        echo(argv)
+        code, output = _run(argv, root, env)
+        cases = _cases(report)
+        is_told = any(case[1] == "fail" and case[0] in layers for case in cases)
+        if not report.is_file() or (code != 0 and not is_told):
+            # It could not even collect the tests, or it died: nothing has passed then.
+            failed = (layers[0], "fail", output.strip()[-2000:], time.monotonic() - start)
+            cases = [failed]
+    return tuple(_outcome(root, layer, [c for c in cases if c[0] == layer]) for layer in layers)
+
+
+def _run(argv: Sequence[str], root: Path, env: Mapping[str, str]) -> tuple[int | None, str]:
+    """Return the exit code and what was printed; no code where it did not end in time."""
+    echo(argv)
+    try:
         done = subprocess.run(
             argv,
             cwd=root,
@@ -61,16 +75,12 @@ def test_layers(
             capture_output=True,
             text=True,
             errors="replace",
+            timeout=TIMEOUT,
             check=False,
         )
-        output = f"{done.stdout}{done.stderr}"
-        cases = _cases(report)
-        is_told = any(case[1] == "fail" and case[0] in layers for case in cases)
-        if not report.is_file() or (done.returncode != 0 and not is_told):
-            # It could not even collect the tests, or it died: nothing has passed then.
-            failed = (layers[0], "fail", output.strip()[-2000:], time.monotonic() - start)
-            cases = [failed]
-    return tuple(_outcome(root, layer, [c for c in cases if c[0] == layer]) for layer in layers)
+    except subprocess.TimeoutExpired:
+        return None, f"the tests did not end within {TIMEOUT:.0f} s"
+    return done.returncode, f"{done.stdout}{done.stderr}"
 
 
 def _cases(report: Path) -> list[tuple[str, str, str, float]]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import strata.check.layers
 from strata.check.layers import layer_key
+from strata.check.layers import test_layers as run_layer_tests
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def write(root: Path, path: str, text: str) -> None:
@@ -36,3 +40,16 @@ def test_a_layer_without_tests_has_a_key(tmp_path: Path) -> None:
     key = layer_key(tmp_path, "10-a")
     write(tmp_path, "10-a/test_a.py", "")
     assert layer_key(tmp_path, "10-a") != key
+
+
+def test_tests_that_hang_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are ended after their time, and the lowest layer's outcome says so."""
+    write(tmp_path, "10-a/test_a.py", "")
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    python.chmod(0o755)
+    monkeypatch.setattr("strata.check.layers.sys.executable", str(python))
+    monkeypatch.setattr(strata.check.layers, "TIMEOUT", 0.2)
+    (outcome,) = run_layer_tests(tmp_path, ["10-a"], "none", {}, tmp_path / "r.xml")
+    assert (outcome.name, outcome.verdict) == ("layer 10-a", "fail")
+    assert outcome.detail == "1 failed\nthe tests did not end within 0 s"
