@@ -5,6 +5,7 @@ from __future__ import annotations
 from invoke import Exit, ParseError, Program
 
 from strata import __version__
+from strata.cli.words import with_image_flags
 from strata.errors import DefinitionError
 
 
@@ -20,6 +21,7 @@ class Strata(Program):  # type: ignore[misc]  # Invoke has no types
 
     def parse_tasks(self) -> None:
         """Parse the tasks and their flags."""
+        self.core.unparsed = with_image_flags(self.core.unparsed, self.collection.to_contexts())
         try:
             super().parse_tasks()
         except ParseError as wrong:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from strata.bake import render_bake
 from strata.blame import failed_step
 from strata.errors import BuildError, Problem
-from strata.model import ImageBase
 from strata.run import run
 from strata.store import list_images
+from strata.upstream.base import base_context
+from strata.upstream.reach import RELAY, open_reach, uses_network
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from strata.engine import Engine
     from strata.plan import Plan, Step
     from strata.store import Store
+    from strata.upstream.recording import Recording
     from strata.workspace import Workspace
 
 
@@ -71,16 +73,42 @@ def bake_path(workspace: Workspace, plan: Plan) -> Path:
     return workspace.build / f"bake-{plan.variant.name}.json"
 
 
-def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> None:
+def record_network(
+    workspace: Workspace, engine: Engine, plan: Plan, recording: Recording
+) -> tuple[str, ...]:
+    """Run the steps that use the network once more, writing down what they fetch.
+
+    All steps' images must be there.  Nothing is kept of the images that are made.
+    Returns the steps' names.  Raises `BuildError` naming the layer and the log.
+    """
+    names = {step.name for step in plan.steps if uses_network(step)}
+    if names:
+        _bake(workspace, engine, plan, names, recording)
+    return tuple(step.name for step in plan.steps if step.name in names)
+
+
+def _bake(
+    workspace: Workspace,
+    engine: Engine,
+    plan: Plan,
+    names: set[str],
+    recording: Recording | None = None,
+) -> None:
     from strata.contexts import make_contexts  # noqa: PLC0415 - slow to import, seldom needed
 
     contexts = make_contexts(workspace, plan, names)
-    base = plan.variant.base
-    base_ref = f"{base.image}@{base.digest}" if isinstance(base, ImageBase) else None
-    bake = render_bake(plan, names, workspace.root, contexts, base_ref)
+    base_ref = base_context(workspace, plan.variant.base)
+    with open_reach(workspace, engine, recording) as proxy:
+        relay, dry = RELAY if proxy else "", recording is not None
+        bake = render_bake(plan, names, workspace.root, contexts, base_ref, relay=relay, dry=dry)
+        path = bake_path(workspace, plan)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(bake, indent=1) + "\n")
+        _run_bake(workspace, engine, plan, {RELAY: proxy})
+
+
+def _run_bake(workspace: Workspace, engine: Engine, plan: Plan, env: Mapping[str, str]) -> None:
     path = bake_path(workspace, plan)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(bake, indent=1) + "\n")
     on_terminal = sys.stderr.isatty()
     log = workspace.build / "logs" / f"bake-{plan.variant.name}.log"
     progress = "auto" if on_terminal else "plain"
@@ -95,6 +123,7 @@ def _bake(workspace: Workspace, engine: Engine, plan: Plan, names: set[str]) -> 
             # whether the first layer's image takes that blob would be a matter of luck.
             env={
                 **engine.env,
+                **env,
                 "BUILDX_NO_DEFAULT_ATTESTATIONS": "1",
                 "BUILDX_NO_DEFAULT_LOAD": "1",
                 # From 0.20 on bake refuses contexts outside of the working directory; some of

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from strata.workspace import Workspace
 
 # Only what strata itself puts there: STRATA_CACHE may name a folder that holds more.
-ROOMS = ("base", "channel", "wheels")
+ROOMS = ("base", "channel", "files", "wheels")
 
 
 def empty_cache(workspace: Workspace, *, dry_run: bool) -> None:

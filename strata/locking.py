@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strata.errors import DefinitionError, LockError
 from strata.load import load, select
 from strata.lock import check_lock, lock_inputs, solve_lock
+from strata.upstream.mirrors import read_mirrors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from strata.lock import LockInputs, Solved
+    from strata.model import Project, Variant
     from strata.workspace import Workspace
 
 WHEELS = "wheels.txt"
+
+
+def variant_inputs(project: Project, variant: Variant) -> LockInputs:
+    """Return all that decides a variant's lock.
+
+    Raises `DefinitionError` with all problems of its files.
+    """
+    return lock_inputs(project.environments(variant), variant.pins, project.lacking(variant))
 
 
 def check_locks(workspace: Workspace, variants: Sequence[str]) -> None:
@@ -21,7 +36,7 @@ def check_locks(workspace: Workspace, variants: Sequence[str]) -> None:
     project = load(workspace.root)
     problems = []
     for variant in select("variant", variants, project.variants):
-        found = check_lock(variant.lock, lock_inputs(project.environments(), variant.pins))
+        found = check_lock(variant.lock, variant_inputs(project, variant))
         if not found:
             print(f"{variant.lock.relative_to(workspace.root)} is current")
         problems += found
@@ -29,20 +44,86 @@ def check_locks(workspace: Workspace, variants: Sequence[str]) -> None:
         raise LockError(*problems)
 
 
-def solve_locks(workspace: Workspace, variants: Sequence[str]) -> None:
-    """Solve each variant and write its lock, saying what changed."""
-    project = load(workspace.root)
-    for variant in select("variant", variants, project.variants):
-        inputs = lock_inputs(project.environments(), variant.pins)
-        channel = None
-        if (variant.folder / WHEELS).is_file():
-            from strata.embedded.channel import make_channel  # noqa: PLC0415 - seldom needed
+@dataclass(frozen=True, kw_only=True)
+class LockOptions:
+    """How locks are solved.
 
-            channel = make_channel(workspace, variant.folder, variant.epoch)
-        changes = solve_lock(inputs, channel, inputs.channels[0], variant.lock)
-        print(f"{variant.lock.relative_to(workspace.root)}: {len(changes)} changes")
-        for change in changes:
-            print(f"  {change.platform} {change.name}: {change.before} -> {change.after}")
+    `channel` is a folder or a URL that stands for the variants' public channel;
+    `newest` is the time after which no package may have been built; `markdown`
+    is a file that gets the table of changes.
+    """
+
+    channel: str = ""
+    newest: datetime | None = None
+    markdown: Path | None = None
+    dry_run: bool = False
+
+
+def cooled(days: str, now: datetime) -> datetime | None:
+    """Return the time before which a package must have been built; None for zero days.
+
+    Raises `DefinitionError` for what is no number of days.
+    """
+    if not days.isdecimal():
+        raise DefinitionError.at(
+            f"--cooldown {days}", "is no number of days", "write a whole number; 0 takes the newest"
+        )
+    return now - timedelta(days=int(days)) if int(days) else None
+
+
+def solve_locks(workspace: Workspace, variants: Sequence[str], options: LockOptions) -> None:
+    """Solve each variant and write its lock, saying what changed; then `locks/README.md`."""
+    from strata.lock.overview import write_overview  # noqa: PLC0415 - seldom needed
+    from strata.lock.report import markdown_changes, print_changes  # noqa: PLC0415 - seldom needed
+
+    project = load(workspace.root)
+    chosen = select("variant", variants, project.variants)
+    if options.channel and all(_is_made_here(variant) for variant in chosen):
+        raise DefinitionError.at(
+            f"--channel {options.channel}",
+            "the variant makes its channel on the spot, and takes no other",
+            "leave --channel out",
+        )
+    texts = []
+    for variant in chosen:
+        solved = _solve(workspace, project, variant, options)
+        print_changes(str(variant.lock.relative_to(workspace.root)), solved)
+        texts.append(markdown_changes(variant.name, solved))
+    if options.markdown:
+        options.markdown.write_text("\n".join(texts), encoding="utf-8")
+    if not options.dry_run and write_overview(project, workspace.root / "locks"):
+        print("locks/README.md is written anew")
+
+
+def _solve(
+    workspace: Workspace, project: Project, variant: Variant, options: LockOptions
+) -> Solved:
+    inputs = variant_inputs(project, variant)
+    canonical = inputs.channels[0]
+    folder, mirror, newest = None, None, options.newest
+    if _is_made_here(variant):
+        from strata.embedded.channel import make_channel  # noqa: PLC0415 - seldom needed
+
+        folder = make_channel(workspace, variant.folder, variant.epoch)
+        newest = None  # its wheels are pinned, and its packages have the variant's own time
+    elif options.channel and "://" not in options.channel:
+        folder = Path(options.channel).expanduser().absolute()
+    else:
+        mirror = options.channel or read_mirrors(os.environ).channel or None
+    return solve_lock(
+        inputs,
+        folder,
+        canonical,
+        variant.lock,
+        mirror_url=mirror,
+        newest=newest,
+        cache=workspace.cache / "index",
+        dry_run=options.dry_run,
+    )
+
+
+def _is_made_here(variant: Variant) -> bool:
+    return (variant.folder / WHEELS).is_file()
 
 
 def pin_variant(workspace: Workspace, name: str, *, dry_run: bool) -> None:

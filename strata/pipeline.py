@@ -16,7 +16,9 @@ from strata.engine.connect import unreachable
 from strata.errors import DefinitionError, HostError, LockError, Problem
 from strata.explain import write_inputs
 from strata.load import load, select
-from strata.lock import check_lock, lock_inputs, read_lock
+from strata.lock import check_lock, read_lock
+from strata.locking import variant_inputs
+from strata.offer import choose_platform, offered
 from strata.plan import make_plan
 from strata.record import ImageRecord, read_records, write_records
 from strata.store import Store, list_images
@@ -38,18 +40,21 @@ NO_GPU = "the engine offers no GPU here; the training check ran on the CPU with 
 NO_CHECK = "--no-check was given"
 
 
-def prepare(workspace: Workspace, images: Sequence[str], variant: str) -> Plan:
+def prepare(workspace: Workspace, images: Sequence[str], variant: str, platform: str = "") -> Plan:
     """Load, check the lock and plan; nothing outside the project is asked.
+
+    `platform` is one of the variant's; without one, it is this machine's where
+    the variant has it, else the variant's first.
 
     Raises `DefinitionError` and `LockError` with everything that is wrong.
     """
     project = load(workspace.root)
     (chosen,) = select("variant", [variant], project.variants)
-    wanted = select("image", images, project.images)
-    inputs = lock_inputs(project.environments(), chosen.pins)
-    if problems := check_lock(chosen.lock, inputs):
+    place = choose_platform(chosen, platform)
+    wanted = offered(project, chosen, place, images)
+    if problems := check_lock(chosen.lock, variant_inputs(project, chosen)):
         raise LockError(*problems)
-    return make_plan(project, chosen, wanted, read_lock(chosen.lock))
+    return make_plan(project, chosen, wanted, read_lock(chosen.lock), place)
 
 
 @contextmanager
@@ -167,6 +172,7 @@ def _check_and_record(
             image,
             known,
             nproc=options.nproc,
+            nodes=options.nodes,
             gpus=gpus,
             force=options.force,
             report=workspace.build / "checks" / f"{plan.variant.name}-{image.name}.xml",

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from strata.digest import folder_digests, inputs_digest, text_digest
 from strata.embedded.base import RECIPE
 from strata.lock import slice_document, slice_for
-from strata.model import BootstrapBase
+from strata.model import PLATFORMS, BootstrapBase
+from strata.offer import not_offered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 FORMAT = "3"
 NAMESPACE = "strata"
 INBUILD = Path(__file__).parent / "inbuild"
-PLATFORMS = {"linux/amd64": "linux-64", "linux/arm64": "linux-aarch64"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,27 +92,56 @@ class PlannedImage:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """All steps of some images of one variant, parents first."""
+    """All steps of some images of one variant on one platform, parents first.
+
+    `not_offered` holds the project's images that the variant does not have
+    there, each with the reason.
+    """
 
     variant: Variant
+    platform: str
     steps: tuple[Step, ...]
     images: tuple[PlannedImage, ...]
+    not_offered: Mapping[str, str]
 
 
-def make_plan(project: Project, variant: Variant, images: Sequence[Image], lock: Lock) -> Plan:
-    """Lay the images' layers into a tree in which shared prefixes stand once."""
+def make_plan(
+    project: Project,
+    variant: Variant,
+    images: Sequence[Image],
+    lock: Lock,
+    platform: str | None = None,
+) -> Plan:
+    """Lay the images' layers into a tree in which shared prefixes stand once.
+
+    `platform` is one of the variant's (`linux/amd64`); its first for None.
+    Images that are not offered there are passed over.
+    """
+    platform = platform or variant.platforms[0]
+    left_out = variant.without(platform)
+    missing = not_offered(project, variant, platform)
     steps: dict[tuple[str, ...], Step] = {}
     planned = []
     tools = folder_digests(INBUILD, "strata/inbuild")
     for image in images:
+        if image.name in missing:
+            continue
         parent: Step | None = None
         path: tuple[str, ...] = ()
         for name in image.layers:
-            if name in variant.left_out:
+            if name in left_out:
                 continue
             path = (*path, name)
             if path not in steps:
-                steps[path] = _step(project, variant, path, parent=parent, lock=lock, tools=tools)
+                steps[path] = _step(
+                    project,
+                    variant,
+                    path,
+                    platform=platform,
+                    parent=parent,
+                    lock=lock,
+                    tools=tools,
+                )
             parent = steps[path]
         if parent is None:
             continue
@@ -123,10 +152,16 @@ def make_plan(project: Project, variant: Variant, images: Sequence[Image], lock:
                 summary=image.summary,
                 step=parent,
                 checks=image.checks,
-                left_out={n: variant.left_out[n] for n in image.layers if n in variant.left_out},
+                left_out={n: left_out[n] for n in image.layers if n in left_out},
             )
         )
-    return Plan(variant=variant, steps=tuple(steps.values()), images=tuple(planned))
+    return Plan(
+        variant=variant,
+        platform=platform,
+        steps=tuple(steps.values()),
+        images=tuple(planned),
+        not_offered=missing,
+    )
 
 
 def walk(plan: Plan) -> Iterator[tuple[int, Step]]:
@@ -154,6 +189,7 @@ def _step(
     variant: Variant,
     path: tuple[str, ...],
     *,
+    platform: str,
     parent: Step | None,
     lock: Lock,
     tools: Mapping[str, str],
@@ -162,28 +198,30 @@ def _step(
     lower = parent.path() if parent else ()
     packages = slice_for(
         lock,
-        PLATFORMS[variant.platforms[0]],
-        layer.roots,
-        [root for step in lower for root in step.layer.roots],
+        PLATFORMS[platform],
+        _roots(layer, lock),
+        [root for step in lower for root in _roots(step.layer, lock)],
     )
     args = _arguments(variant, layer, lower)
     inputs = {
         "format": FORMAT,
         "epoch": str(variant.epoch),
-        "platforms": " ".join(variant.platforms),
+        "platforms": platform,
         **{f"ARG {name}": value for name, value in args.items()},
         **tools,
         **_layer_files(layer),
     }
     for context in layer.contexts:
         inputs |= folder_digests(project.root / context, context)
+    if layer.installer and variant.installer:
+        inputs["installer"] = variant.installer.sha256[platform]
     if packages:
         inputs["lock slice"] = text_digest(slice_document(packages))
     if parent:
         inputs["parent"] = parent.digest
     else:
         inputs |= base_inputs(variant)
-    labels = _labels(variant, layer, path)
+    labels = _labels(variant, layer, path) | _driver_label(lock)
     inputs["labels"] = text_digest(json.dumps(labels, sort_keys=True))
     digest = inputs_digest(inputs)
     return Step(
@@ -197,6 +235,16 @@ def _step(
         labels={**labels, "strata.input-digest": f"sha256:{digest}"},
         packages=packages,
     )
+
+
+def _roots(layer: Layer, lock: Lock) -> tuple[str, ...]:
+    """Return the packages that a layer asks for where the lock's accelerator is what it is."""
+    return layer.roots + (layer.cuda_roots if lock.accelerator == "cuda" else ())
+
+
+def _driver_label(lock: Lock) -> dict[str, str]:
+    """Return the label with the oldest NVIDIA driver that the image runs on."""
+    return {"strata.minimum-driver": lock.minimum_driver} if lock.minimum_driver else {}
 
 
 def _arguments(variant: Variant, layer: Layer, lower: Sequence[Step]) -> dict[str, str]:

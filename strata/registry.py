@@ -15,6 +15,7 @@ import requests
 
 from strata.credentials import HUB, LOGIN
 from strata.errors import PublishError
+from strata.upstream.download import root_cause
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,9 +100,32 @@ class Registry:
             )
         return digest
 
+    def manifest(self, repository: str, reference: str) -> bytes | None:
+        """Return the manifest of a tag or digest, as it is; None where there is none.
+
+        Raises `PublishError` as `digest` does.
+        """
+        where = f"{repository}@{reference}"
+        answer = self._ask("GET", repository.removeprefix(f"{self.host}/"), reference, where)
+        if answer.status_code == requests.codes.not_found:
+            return None
+        if not answer.ok:
+            raise self._refused(answer, where)
+        return answer.content
+
+    def blob(self, repository: str, digest: str) -> tuple[str, dict[str, str]]:
+        """Return the URL of a blob and the headers to ask with, once `manifest` has been asked."""
+        path = repository.removeprefix(f"{self.host}/")
+        authorization = self._authorization.get(path, "")
+        headers = {"Authorization": authorization} if authorization else {}
+        return f"{self._scheme}://{self._api}/v2/{path}/blobs/{digest}", headers
+
+    @property
+    def _api(self) -> str:
+        return "registry-1.docker.io" if self.host in HUB else self.host
+
     def _ask(self, method: str, path: str, tag: str, where: str) -> requests.Response:
-        api = "registry-1.docker.io" if self.host in HUB else self.host
-        url = f"{self._scheme}://{api}/v2/{path}/manifests/{tag}"
+        url = f"{self._scheme}://{self._api}/v2/{path}/manifests/{tag}"
         answer = self._send(method, url, where, self._authorization.get(path, ""))
         if answer.status_code != requests.codes.unauthorized:
             return answer
@@ -187,7 +211,7 @@ class Registry:
         except requests.RequestException as failure:
             raise PublishError.at(
                 where,
-                f"cannot reach the registry at {netloc}: {_cause(failure)}",
+                f"cannot reach the registry at {netloc}: {root_cause(failure)}",
                 "check the host, the port, the network and its proxy (HTTPS_PROXY, NO_PROXY, "
                 "REQUESTS_CA_BUNDLE)",
             ) from None
@@ -208,19 +232,3 @@ class Registry:
 
 def _name(netloc: str) -> str:
     return urlsplit(f"//{netloc}").hostname or ""
-
-
-def _cause(failure: requests.RequestException) -> str:
-    """Return the innermost reason, which is the one that people know."""
-    cause: BaseException = failure
-    while (inner := _inner(cause)) is not None:
-        cause = inner
-    return f"{type(cause).__name__}: {cause}"
-
-
-def _inner(error: BaseException) -> BaseException | None:
-    reason = getattr(error, "reason", None)
-    if isinstance(reason, BaseException):
-        return reason
-    nested = [item for item in error.args if isinstance(item, BaseException)]
-    return nested[0] if nested else None

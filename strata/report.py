@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from strata.record import ImageRecord, Outcome
 
 COLUMNS = ("image", "digest", "layers", "pull", "unpacked", "checks", "seconds")
@@ -63,15 +65,21 @@ def not_run(records: Sequence[ImageRecord]) -> list[str]:
     return [f"{line} ({', '.join(names)})" for line, names in reasons.items()]
 
 
+def make_console() -> Console:
+    """Return the console for tables: as wide as a log's lines where nobody watches."""
+    from rich.console import Console  # noqa: PLC0415 - only reports need it
+
+    # rich would fold a log at 80 columns.
+    is_log = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(soft_wrap=True, width=LOG_WIDTH if is_log else None)
+
+
 def print_report(records: Sequence[ImageRecord]) -> None:
     """Print the table, the facts and what was not run; in GitHub Actions, the summary too."""
-    from rich.console import Console  # noqa: PLC0415 - only reports need it
     from rich.table import Table  # noqa: PLC0415 - only reports need it
     from rich.text import Text  # noqa: PLC0415 - only reports need it
 
-    # A log is as wide as its lines; rich would fold them at 80 columns.
-    is_log = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    console = Console(soft_wrap=True, width=LOG_WIDTH if is_log else None)
+    console = make_console()
     table = Table()
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in NUMBERS else "left", overflow="fold")

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from strata.errors import HostError, StrataError
 
@@ -87,6 +87,20 @@ def run(
         output = "" if show else f"{done.stdout}{done.stderr}"
         raise error.at(where, _failure(argv, done.returncode, output.splitlines(), None), fix)
     return done.stdout or ""
+
+
+def become(argv: Sequence[str], *, where: str, fix: str, env: Mapping[str, str]) -> NoReturn:
+    """Replace this process by a program, which gets our terminal, signals and exit code.
+
+    `env` is added to our environment.  Raises `HostError` when the program does
+    not exist or may not be executed.
+    """
+    echo(argv)
+    sys.stdout.flush()
+    try:
+        os.execvpe(argv[0], list(argv), {**os.environ, **env})  # noqa: S606 - an argv list
+    except OSError as error:
+        raise HostError.at(where, f"{argv[0]!r}: {error.strerror}", fix) from None
 
 
 def _run_logged(

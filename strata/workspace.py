@@ -19,6 +19,7 @@ class Workspace:
     root: Path
     build: Path
     cache: Path
+    carried: Path | None = None
 
     @classmethod
     def of(cls, root: Path) -> Workspace:

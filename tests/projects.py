@@ -58,6 +58,7 @@ RUN echo "two on $COLOUR" > /two
     "layers/30-env/layer.toml": """\
 summary = "An environment from the lock"
 requires = ["10-one"]
+optional = true
 category = "env"
 contexts = ["data"]
 [facts]

@@ -9,6 +9,7 @@ from strata.check.beside import run_beside
 from strata.check.container import idle_container, remove_orphans
 from strata.check.facts import FactError, read_facts
 from strata.check.layers import layer_key, test_layers
+from strata.check.options import Training
 from strata.check.training import NAME as TRAINING
 from strata.check.training import check_training, training_key
 from strata.errors import LayerTestError, Problem, TrainingCheckError
@@ -43,10 +44,12 @@ def check_image(
     gpus: str,
     force: bool,
     report: Path,
+    nodes: int = 1,
 ) -> tuple[tuple[Outcome, ...], dict[str, str]]:
     """Run what has not passed yet for this image's digest; return outcomes and facts.
 
-    `earlier` are records of the very same image digest, of any image name: a
+    What training wrote is kept beside `report`, in a folder of its name.  `earlier`
+    are records of the very same image digest, of any image name: a
     check that passed there with the same tests is not repeated unless `force`.
     """
     earlier = () if force else tuple(earlier)
@@ -62,10 +65,12 @@ def check_image(
         )
         outcomes |= fresh
     if TRAINING in image.checks:
-        outcomes |= _known(earlier, TRAINING, training_key(nproc, gpus))
+        how = Training(nproc=nproc, nodes=nodes, gpus=gpus)
+        outcomes |= _known(earlier, TRAINING, training_key(how))
         if TRAINING not in outcomes:
             with _TRAINING:
-                outcomes[TRAINING] = check_training(store.sdk, image.step.ref, nproc, gpus)
+                logs = report.with_suffix("")
+                outcomes[TRAINING] = check_training(store.sdk, image.step.ref, how, logs)
     order = [f"layer {layer}" for layer in layers] + [TRAINING]
     return tuple(outcomes[name] for name in order if name in outcomes), facts
 

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     import docker
     from docker.models.containers import Container
+    from docker.models.networks import Network
 
 # Who started a container: another host's check may be at work on the same engine.
 HOST, PID = "strata.check.host", "strata.check.pid"
@@ -38,13 +39,18 @@ def container_options(gpus: str) -> dict[str, Any]:
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "shm_size": SHARED_MEMORY,
-        "labels": {HOST: platform.node(), PID: str(os.getpid())},
+        "labels": labels(),
     }
     if gpus != "none":
         from docker.types import DeviceRequest  # noqa: PLC0415 - slow to import
 
         options["device_requests"] = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
     return options
+
+
+def labels() -> dict[str, str]:
+    """Return our mark, for whatever a check makes in the engine."""
+    return {HOST: platform.node(), PID: str(os.getpid())}
 
 
 @contextmanager
@@ -63,34 +69,17 @@ def idle_container(sdk: docker.DockerClient, image: str, gpus: str) -> Iterator[
         remove(container)
 
 
-def run_once(
-    sdk: docker.DockerClient, image: str, argv: Sequence[str], gpus: str, timeout: float
-) -> Ended:
-    """Run a command in a container of its own, `timeout` in seconds, and remove it.
+def wait(container: Container, timeout: float) -> int:
+    """Wait for a container's end, `timeout` in seconds, and return its exit code.
 
     Raises `TimeoutError` when it does not end in time.
     """
     import requests.exceptions  # noqa: PLC0415 - slow to import
 
-    container = sdk.containers.create(
-        image,
-        list(argv),
-        name=f"strata-check-{uuid.uuid4().hex[:12]}",
-        **container_options(gpus),
-    )
     try:
-        container.start()
-        try:
-            code = container.wait(timeout=timeout)["StatusCode"]
-        except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError) as late:
-            raise TimeoutError(f"it did not end within {timeout:.0f} s") from late
-        return Ended(
-            code=code,
-            stdout=container.logs(stdout=True, stderr=False).decode(errors="replace"),
-            stderr=container.logs(stdout=False, stderr=True).decode(errors="replace"),
-        )
-    finally:
-        remove(container)
+        return int(container.wait(timeout=max(1.0, timeout))["StatusCode"])
+    except (requests.exceptions.ReadTimeout, requests.exceptions.ConnectionError) as late:
+        raise TimeoutError("the container did not end in time") from late
 
 
 def remove(container: Container) -> None:
@@ -105,11 +94,22 @@ def remove(container: Container) -> None:
                 raise
 
 
+def remove_network(network: Network) -> None:
+    """Remove a network without containers, unless somebody else just did."""
+    import docker.errors  # noqa: PLC0415 - slow to import
+
+    with suppress(docker.errors.NotFound):
+        network.remove()
+
+
 def remove_orphans(sdk: docker.DockerClient) -> int:
     """Remove what a check of this host left when it was killed; return how many."""
     orphans = [c for c in _checks(sdk) if not Path("/proc", c.labels[PID]).exists()]
     for container in orphans:
         remove(container)
+    for network in sdk.networks.list(filters={"label": f"{HOST}={platform.node()}"}):
+        if not Path("/proc", network.attrs["Labels"][PID]).exists():
+            remove_network(network)
     return len(orphans)
 
 

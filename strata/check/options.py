@@ -11,11 +11,24 @@ GPU_CHOICES = ("auto", "all", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Ranks ("" for the image's default), GPUs ("auto", "all", "none"), whether to repeat."""
+    """Ranks a node ("" for the image's default), nodes, GPUs, whether to repeat what passed.
+
+    GPUs are "auto", "all" or "none".
+    """
 
     nproc: str = ""
+    nodes: int = 1
     gpus: str = "auto"
     force: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """How the training check runs: ranks a node, nodes, and GPUs, now "all" or "none"."""
+
+    nproc: str = ""
+    nodes: int = 1
+    gpus: str = "none"
 
 
 def check_options(*, nproc: str, nodes: int, gpus: str, force: bool) -> CheckOptions:
@@ -25,13 +38,9 @@ def check_options(*, nproc: str, nodes: int, gpus: str, force: bool) -> CheckOpt
         problems.append(
             Problem(where="--nproc", what=f"{nproc!r} is no number of ranks", fix="--nproc 2")
         )
-    if nodes != 1:
+    if nodes < 1:
         problems.append(
-            Problem(
-                where="--nodes",
-                what=f"{nodes} hosts cannot be checked yet: there is one engine",
-                fix="leave it out, or --nodes 1",
-            )
+            Problem(where="--nodes", what=f"{nodes} is no number of nodes", fix="--nodes 2")
         )
     if gpus not in GPU_CHOICES:
         problems.append(
@@ -41,4 +50,4 @@ def check_options(*, nproc: str, nodes: int, gpus: str, force: bool) -> CheckOpt
         )
     if problems:
         raise DefinitionError(*problems)
-    return CheckOptions(nproc=nproc, gpus=gpus, force=force)
+    return CheckOptions(nproc=nproc, nodes=nodes, gpus=gpus, force=force)

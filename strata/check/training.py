@@ -3,53 +3,60 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from strata.check.container import run_once
+from strata.check.nodes import run_nodes, summarize
 from strata.digest import inputs_digest
 from strata.record import Outcome
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import docker
+
+    from strata.check.options import Training
+    from strata.record import Verdict
 
 TIMEOUT = 300.0
 NAME = "ddp"
 
 
-def training_key(nproc: str, gpus: str) -> str:
+def training_key(how: Training) -> str:
     """Return the digest of how the check is run (what it runs is in the image)."""
-    return inputs_digest({"nproc": nproc, "gpus": gpus})
+    return inputs_digest({name: str(value) for name, value in asdict(how).items()})
 
 
-def check_training(sdk: docker.DockerClient, image: str, nproc: str, gpus: str) -> Outcome:
-    """Train on `nproc` ranks in a container of `image`; the label says on what.
+def check_training(sdk: docker.DockerClient, image: str, how: Training, logs: Path) -> Outcome:
+    """Train in containers of `image`; the label says on what.
 
     Without GPUs the outcome reads "CPU, gloo", and never as a pass on GPUs.
+    What nodes and ranks wrote is in the folder `logs` afterwards.
     """
     import docker.errors  # noqa: PLC0415 - slow to import
 
-    argv = ["ddp-check", "--json"]
-    argv += ["--nproc", nproc] if nproc else []
-    argv += ["--require-gpu"] if gpus != "none" else []
     start = time.monotonic()
+    if logs.exists():
+        shutil.rmtree(logs)
     try:
-        ended = run_once(sdk, image, argv, gpus, TIMEOUT)
-    except TimeoutError as late:
-        return _outcome("fail", str(late), start, nproc, gpus)
+        ends = run_nodes(sdk, image, how, TIMEOUT, logs)
+    except TimeoutError:
+        return _outcome("fail", f"it did not end within {TIMEOUT:.0f} s", start, how)
     except docker.errors.APIError as refused:
         why = f"ddp-check did not start: {refused.explanation or refused}"
-        return _outcome("fail", why, start, nproc, gpus)
-    document = _document(ended.stdout)
+        return _outcome("fail", why, start, how)
+    # Every node has told the same, unless it was lost: the first that speaks is heard.
+    document = next(filter(None, (_document(ended.stdout) for ended in ends)), None)
     if document is None:
-        last = "\n".join((ended.stdout + ended.stderr).splitlines()[-20:])
-        return _outcome("fail", f"exit {ended.code}, no report:\n{last}", start, nproc, gpus)
-    is_pass = ended.code == 0 and document.get("verdict") == "pass"
-    detail = _detail(document)
+        last = "\n".join((ends[0].stdout + ends[0].stderr).splitlines()[-20:])
+        return _outcome("fail", f"exit {ends[0].code}, no report:\n{last}", start, how)
+    is_pass = document.get("verdict") == "pass" and all(ended.code == 0 for ended in ends)
+    detail = _detail(document, how.nodes)
     if not is_pass:
-        last = "\n".join(ended.stderr.splitlines()[-20:])
-        detail = f"{detail}, exit {ended.code}\n{last}"
-    return _outcome("pass" if is_pass else "fail", detail, start, nproc, gpus)
+        detail = f"{detail}\n{summarize(ends)}\nlogs: {logs}".strip()
+    return _outcome("pass" if is_pass else "fail", detail, start, how)
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -61,18 +68,19 @@ def _document(text: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _detail(document: dict[str, Any]) -> str:
+def _detail(document: dict[str, Any], nodes: int) -> str:
     phases = document.get("phases", [])
     failed = [f"{p['name']}: {p.get('reason')}" for p in phases if p["outcome"] == "fail"]
-    head = f"{document.get('label')}, {document.get('world_size')} ranks"
+    hosts = f" on {nodes} nodes" if nodes > 1 else ""
+    head = f"{document.get('label')}, {document.get('world_size')} ranks{hosts}"
     return "\n".join([head, *failed])
 
 
-def _outcome(verdict: Any, detail: str, start: float, nproc: str, gpus: str) -> Outcome:  # noqa: ANN401 - a Verdict
+def _outcome(verdict: Verdict, detail: str, start: float, how: Training) -> Outcome:
     return Outcome(
         name=NAME,
         verdict=verdict,
         detail=detail,
         seconds=round(time.monotonic() - start, 2),
-        key=training_key(nproc, gpus),
+        key=training_key(how),
     )

@@ -36,6 +36,12 @@ def take_every_text() -> None:
             stream.reconfigure(errors="replace")
 
 
+def _use_mirrors(context: Any) -> None:
+    from strata.upstream.mirrors import use_mirrors
+
+    use_mirrors(workspace_of(context).root)
+
+
 def strata_task(**options: Any) -> Callable[[Callable[..., None]], Any]:
     """Make an Invoke task whose failures print their fix and end with their exit code."""
 
@@ -44,6 +50,7 @@ def strata_task(**options: Any) -> Callable[[Callable[..., None]], Any]:
         def framed(*args: Any, **kwargs: Any) -> None:
             take_every_text()
             try:
+                _use_mirrors(args[0])
                 body(*args, **kwargs)
             except StrataError as error:
                 print(error, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Tasks that make images and check them: build, check, push."""
+"""Tasks that make images and check them: build, fetch, check, push."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from strata.cli.frame import DRY_RUN, IMAGES, VARIANT, strata_task, workspace_of
         "image": IMAGES,
         "variant": VARIANT,
         "no-check": "build only; the record says that nothing was checked",
+        "from": "a folder that `fetch` has filled: everything is taken from there",
         "dry-run": DRY_RUN,
     },
 )
-def build(
+def build(  # noqa: PLR0917 - the flags of the task
     c: Any,
     image: list[str],
     variant: str = "embedded",
     no_check: bool = False,
+    from_: str = "",
     dry_run: bool = False,
 ) -> None:
     """Build what is missing, check every layer and image, write build/record.json."""
@@ -29,6 +31,10 @@ def build(
 
     workspace = workspace_of(c)
     plan = prepare(workspace, image, variant)
+    if from_:
+        from strata.upstream.carried import open_folder
+
+        workspace = open_folder(workspace, from_, variant)
     if dry_run:
         from strata.cli.show import print_plan
 
@@ -44,8 +50,38 @@ def build(
     help={
         "image": IMAGES,
         "variant": VARIANT,
-        "nproc": "ranks of the training check; default: one a GPU, or 2 on a CPU",
-        "nodes": "hosts that train together; only 1 can be checked yet",
+        "to": "the folder; it may hold what was fetched for other variants",
+        "dry-run": DRY_RUN,
+    },
+)
+def fetch(
+    c: Any, image: list[str], to: str = "", variant: str = "embedded", dry_run: bool = False
+) -> None:
+    """Bring all that a variant's build needs into a folder, for `build --from` without network."""
+    from pathlib import Path
+
+    from strata.errors import DefinitionError
+    from strata.pipeline import prepare
+
+    if not to:
+        raise DefinitionError.at("fetch", "it has no folder to fill", "./inv fetch --to DIR")
+    workspace = workspace_of(c)
+    plan = prepare(workspace, image, variant)
+    if dry_run:
+        print(f"would fetch what {len(plan.steps)} steps of {variant} are built from to {to}")
+        return
+    from strata.upstream.carry import fill_folder
+
+    fill_folder(workspace, plan, Path(to).expanduser().absolute())
+
+
+@strata_task(
+    iterable=["image"],
+    help={
+        "image": IMAGES,
+        "variant": VARIANT,
+        "nproc": "ranks of each node; default: one a GPU, or 2 on a CPU",
+        "nodes": "containers that train together, over a network of their own",
         "gpus": "all, none, or auto: all where the engine offers them",
         "force": "repeat checks that passed for the same image and the same tests",
         "dry-run": DRY_RUN,

@@ -11,26 +11,47 @@ from strata.cli.frame import DRY_RUN, VARIANT, strata_task, workspace_of
     help={
         "variant": VARIANT,
         "check": "only say, offline, whether the lock is current",
-        "dry-run": DRY_RUN,
+        "channel": "a folder or URL to solve against; the lock names the public channel all the same",
+        "cooldown": "take no package that was built less than so many days ago",
+        "markdown": "write the table of changes to this file, too",
+        "dry-run": "solve and say what would change, and write no lock",
     }
 )
-def lock(c: Any, variant: str = "", check: bool = False, dry_run: bool = False) -> None:
+def lock(
+    c: Any,
+    variant: str = "",
+    check: bool = False,
+    channel: str = "",
+    cooldown: str = "7",
+    markdown: str = "",
+    dry_run: bool = False,
+) -> None:
     """Solve a variant's environments and write its lock; without a variant, all of them."""
-    from strata.locking import check_locks, solve_locks
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    from strata.locking import LockOptions, check_locks, cooled, solve_locks
 
     workspace = workspace_of(c)
-    if check or dry_run:
-        check_locks(workspace, [variant] if variant else [])
-    else:
-        solve_locks(workspace, [variant] if variant else [])
+    variants = [variant] if variant else []
+    if check:
+        check_locks(workspace, variants)
+        return
+    options = LockOptions(
+        channel=channel,
+        newest=cooled(cooldown, datetime.now(UTC)),
+        markdown=Path(markdown) if markdown else None,
+        dry_run=dry_run,
+    )
+    solve_locks(workspace, variants, options)
 
 
 @strata_task(help={"variant": VARIANT, "dry-run": DRY_RUN})
-def pin(c: Any, variant: str = "embedded", dry_run: bool = False) -> None:
-    """Look up newer versions for a variant's own pins (wheels.txt) and write them."""
-    from strata.locking import pin_variant
+def pin(c: Any, variant: str = "", dry_run: bool = False) -> None:
+    """Pin the newest base, installer and wheels of a variant; without a variant, of all."""
+    from strata.upstream.pin import pin_variants
 
-    pin_variant(workspace_of(c), variant, dry_run=dry_run)
+    pin_variants(workspace_of(c), [variant] if variant else [], dry_run=dry_run)
 
 
 @strata_task(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +77,21 @@ def index(job: dict[str, Any]) -> None:
         repodata.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 
+def unpack(job: dict[str, Any]) -> None:
+    """Unpack the `packages` (path by file name) of a job, one over the other, into `out`."""
+    from rattler.package_streaming import extract  # noqa: PLC0415 - not loaded where it is not used
+
+    with tempfile.TemporaryDirectory(prefix="strata-unpack-") as scratch:
+        for name, path in sorted(job["packages"].items()):
+            named = Path(scratch, name)  # rattler knows the kind of an archive by its name alone
+            named.symlink_to(path)
+            extract(named, Path(job["out"]))
+
+
 def _main() -> int:
     job = json.load(sys.stdin)
     try:
-        result = {"convert": convert_all, "index": index}[job.pop("do")](job)
+        result = {"convert": convert_all, "index": index, "unpack": unpack}[job.pop("do")](job)
     except StrataError as error:
         print(error, file=sys.stderr)
         return error.exit_code

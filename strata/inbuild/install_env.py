@@ -32,7 +32,8 @@ import traceback
 from pathlib import Path
 
 SCHEMA = "strata.slice/1"
-HISTORY = "conda-meta/history"
+# These tell of all layers, so each layer writes them anew.
+SHARED = frozenset({"conda-meta/history", "conda-meta/pip-constraints.txt"})
 BAD_SLICE, FAILED = 3, 4
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -186,12 +187,13 @@ def link(archives: dict[str, Path], prefix: Path, cache: Path) -> None:
 
 
 def finish(slice_path: Path, prefix: Path, epoch: int) -> None:
-    """Compile the modules and normalise the records, in a program without rattler."""
-    program = Path(__file__).with_name("finish_env.py")
-    argv = [sys.executable, "-B", str(program), str(slice_path), str(prefix), str(epoch)]
-    code = subprocess.run(argv, check=False).returncode
-    if code != 0:
-        raise InstallError(FAILED, f"{program.name} ended with {code}", "see its message above")
+    """Compile, normalise and protect the prefix, in programs without rattler."""
+    whole = ["finish_env.py", str(slice_path), str(prefix), str(epoch)]
+    for name, *arguments in (whole, ["protect_env.py", str(prefix)]):
+        argv = [sys.executable, "-B", str(Path(__file__).with_name(name)), *arguments]
+        code = subprocess.run(argv, check=False).returncode
+        if code != 0:
+            raise InstallError(FAILED, f"{name} ended with {code}", "see its message above")
 
 
 def snapshot(prefix: Path) -> Snapshot:
@@ -224,9 +226,7 @@ def refuse_clashes(prefix: Path) -> None:
 def refuse_changes(prefix: Path, before: Snapshot) -> None:
     """Fail where a file that was there before has changed or is gone."""
     now = snapshot(prefix)
-    changed = [
-        path for path, state in sorted(before.items()) if path != HISTORY and now.get(path) != state
-    ]
+    changed = sorted(path for path in before.keys() - SHARED if now.get(path) != before[path])
     if changed:
         first = ", ".join(changed[:5])
         raise InstallError(

@@ -40,7 +40,8 @@ def check_arguments(
             for path in paths
             for name, argument in _unsupplied(path, layers, variant)
         }
-        given = {*BUILD_ARGUMENTS, *variant.args, *(n for la in layers.values() for n in la.args)}
+        given = {*BUILD_ARGUMENTS, *variant.args}
+        given |= {name for layer in layers.values() for name in layer.args}
         problems += [
             Problem(
                 where=f"layers/{name}/Dockerfile",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LAYER_NAME = re.compile(r"^[0-9]{2}-[a-z][a-z0-9-]*$")
 # What the build itself mounts into every Dockerfile, by these names.
-OWN_CONTEXTS = ("env", "parent", "rattler", "tools")
+OWN_CONTEXTS = ("env", "installer", "parent", "rattler", "tools")
 # libyaml is ten times as quick; not every platform's PyYAML has it.
 Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -41,17 +41,21 @@ def load_layers(root: Path, problems: list[Problem]) -> dict[str, Layer]:
             continue
         _check_contexts(root, f"{where}/layer.toml", file, problems)
         _check_requires(f"{where}/layer.toml", file, names, problems)
+        roots, cuda_roots = _roots(folder, where, file.category, problems)
         layers[folder.name] = Layer(
             name=folder.name,
             folder=folder,
             summary=file.summary,
             requires=tuple(file.requires),
             category=file.category,
-            roots=_roots(folder, where, file.category, problems),
+            roots=roots,
+            cuda_roots=cuda_roots,
             contexts=tuple(file.contexts),
             args=file.args,
             facts=file.facts,
             arguments=open_arguments(text),
+            optional=file.optional,
+            installer=file.installer,
         )
     _check_categories(layers, problems)
     return layers
@@ -89,7 +93,8 @@ def _check_contexts(root: Path, where: str, file: LayerFile, problems: list[Prob
 
 def _roots(
     folder: Path, where: str, category: str | None, problems: list[Problem]
-) -> tuple[str, ...]:
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names that the layer asks for, and those that it asks for beside CUDA."""
     path = folder / "environment.yml"
     if (category is not None) != path.is_file():
         problems.append(
@@ -99,37 +104,50 @@ def _roots(
                 fix='write both, or neither: category = "…" in layer.toml names its slice',
             )
         )
-        return ()
+        return (), ()
     if category is None:
-        return ()
-    names = _dependencies(path, f"{where}/environment.yml")
-    if isinstance(names, Problem):
-        problems.append(names)
-        return ()
-    return tuple(re.split(r"[\s=<>!~]", name, maxsplit=1)[0] for name in names)
+        return (), ()
+    data = _mapping(path, f"{where}/environment.yml", problems)
+    if data is None:
+        return (), ()
+    place = f"{where}/environment.yml"
+    return (
+        _names(data.get("dependencies"), "dependencies", place, problems),
+        _names(data.get("cuda", []), "cuda", place, problems),
+    )
 
 
-def _dependencies(path: Path, where: str) -> list[str] | Problem:
+def _mapping(path: Path, where: str, problems: list[Problem]) -> dict[str, object] | None:
     text = read_text(path, where)
     if isinstance(text, Problem):
-        return text
+        problems.append(text)
+        return None
     try:
         data = yaml.load(text, Loader=Loader)  # noqa: S506 - a safe loader
     except yaml.YAMLError as invalid:
         mark = getattr(invalid, "problem_mark", None)
-        return Problem(
-            where=f"{where}:{mark.line + 1}" if mark else where,
-            what=f"invalid YAML: {getattr(invalid, 'problem', invalid)}",
-            fix="correct that line",
+        problems.append(
+            Problem(
+                where=f"{where}:{mark.line + 1}" if mark else where,
+                what=f"invalid YAML: {getattr(invalid, 'problem', invalid)}",
+                fix="correct that line",
+            )
         )
-    names = data.get("dependencies") if isinstance(data, dict) else None
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        return Problem(
+        return None
+    return data if isinstance(data, dict) else {}
+
+
+def _names(value: object, key: str, where: str, problems: list[Problem]) -> tuple[str, ...]:
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(re.split(r"[\s=<>!~]", name, maxsplit=1)[0] for name in value)
+    problems.append(
+        Problem(
             where=where,
-            what="has no list `dependencies` of conda names",
-            fix="write `dependencies:` and one `- name` a line",
+            what=f"has no list `{key}` of conda names",
+            fix=f"write `{key}:` and one `- name` a line",
         )
-    return names
+    )
+    return ()
 
 
 def _check_requires(where: str, file: LayerFile, names: list[str], problems: list[Problem]) -> None:

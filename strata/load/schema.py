@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tomllib
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from strata.errors import Problem, closest
+from strata.model import UNSET
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 Text = Annotated[str, StringConstraints(min_length=1)]
-Digest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+Digest = Annotated[str, StringConstraints(pattern=rf"^(sha256:[0-9a-f]{{64}}|{UNSET})$")]
+Sha256 = Annotated[str, StringConstraints(pattern=rf"^([0-9a-f]{{64}}|{UNSET})$")]
+Address = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+/\S+$")]
 Platform = Annotated[str, StringConstraints(pattern=r"^linux/(amd64|arm64)$")]
 
 
@@ -32,6 +35,8 @@ class LayerFile(_File):
     contexts: list[str] = []
     args: dict[str, str] = {}
     facts: dict[str, str] = {}
+    optional: bool = False
+    installer: bool = False
 
 
 class ImageFile(_File):
@@ -51,14 +56,23 @@ class BaseTable(_File):
     digest: Digest | None = None
 
 
+class InstallerTable(_File):
+    """`[installer]`: Miniconda's address, and its sha256 on each platform."""
+
+    url: Address
+    sha256: dict[str, Sha256]
+
+
 class SourcesFile(_File):
     """`locks/VARIANT/sources.toml`."""
 
     platforms: Annotated[list[Platform], Field(min_length=1)]
     epoch: Annotated[int, Field(ge=0)]
     base: BaseTable
+    installer: InstallerTable | None = None
     args: dict[str, str] = {}
     left_out: dict[str, str] = {}
+    left_out_on: dict[str, dict[str, str]] = {}
 
 
 NEWLINE = "\n"
@@ -101,8 +115,11 @@ def _problem(where: str, schema: type[BaseModel], error: ErrorDetails) -> Proble
     if error["type"] == "extra_forbidden":
         *parents, key = error["loc"]
         for parent in parents:
-            inner = schema.model_fields[str(parent)].annotation
-            schema = inner if isinstance(inner, type) and issubclass(inner, BaseModel) else schema
+            hint = schema.model_fields[str(parent)].annotation
+            tables = (hint, *get_args(hint))  # a table that may be missing is `Table | None`
+            schema = next(
+                (t for t in tables if isinstance(t, type) and issubclass(t, BaseModel)), schema
+            )
         known = list(schema.model_fields)
         return Problem(
             where=where,

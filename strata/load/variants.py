@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from strata.errors import DefinitionError, Problem, closest
 from strata.load.schema import SourcesFile, folders, read_toml
-from strata.model import BootstrapBase, ImageBase, Variant
+from strata.lock.urls import mask, secret_in
+from strata.model import BootstrapBase, ImageBase, Installer, Variant
 from strata.tags import validate_variant_name
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def load_variants(
         except DefinitionError as invalid:
             problems += invalid.problems
         base = _base(where, file, problems)
-        problems += _left_out_problems(where, file.left_out, layers, names)
+        problems += _left_out_problems(where, file, layers, names)
+        problems += _installer_problems(where, file, layers)
         if base is not None:
             variants[folder.name] = Variant(
                 name=folder.name,
@@ -41,8 +43,12 @@ def load_variants(
                 platforms=tuple(file.platforms),
                 epoch=file.epoch,
                 base=base,
+                installer=Installer(url=file.installer.url, sha256=file.installer.sha256)
+                if file.installer
+                else None,
                 args=file.args,
                 left_out=file.left_out,
+                left_out_on=file.left_out_on,
             )
     return variants
 
@@ -66,24 +72,85 @@ def _base(
 
 
 def _left_out_problems(
-    where: str, left_out: Mapping[str, str], layers: Mapping[str, Layer], names: list[str]
+    where: str, file: SourcesFile, layers: Mapping[str, Layer], names: list[str]
 ) -> list[Problem]:
-    unknown = [
+    """Return what is wrong with the layers that are left out, everywhere or on a platform."""
+    problems = [
         Problem(
             where=where,
-            what=f'left_out: no layer "{name}"{closest(name, names)}',
-            fix="./inv list shows every layer",
+            what=f'left_out_on: "{platform}" is not one of the platforms'
+            + closest(platform, file.platforms),
+            fix=f"the platforms here are {', '.join(file.platforms)}",
         )
-        for name in left_out
-        if name not in names
+        for platform in file.left_out_on
+        if platform not in file.platforms
     ]
-    return unknown + [
+    tables = {"left_out": file.left_out}
+    tables |= {f'left_out_on."{name}"': table for name, table in file.left_out_on.items()}
+    for key, table in tables.items():
+        problems += [
+            Problem(
+                where=where,
+                what=f'{key}: no layer "{name}"{closest(name, names)}',
+                fix="./inv list shows every layer",
+            )
+            for name in table
+            if name not in names
+        ]
+        problems += [
+            Problem(
+                where=where,
+                what=f'{key}: "{layer.name}" requires "{name}", which is left out',
+                fix=f'leave "{layer.name}" out too',
+            )
+            for layer in layers.values()
+            for name in layer.requires
+            if name in table and layer.name not in {**file.left_out, **table}
+        ]
+    return problems
+
+
+def _installer_problems(
+    where: str, file: SourcesFile, layers: Mapping[str, Layer]
+) -> list[Problem]:
+    """Return what is wrong with the installer, or with a layer that needs one and has none."""
+    if file.installer is None:
+        return [
+            Problem(
+                where=where,
+                what=f'"{layer.name}" needs an installer, and there is no [installer]',
+                fix=f'write [installer], or leave "{layer.name}" out',
+            )
+            for layer in layers.values()
+            if layer.installer and layer.name not in file.left_out
+        ]
+    problems = []
+    if kind := secret_in(file.installer.url):
+        problems.append(
+            Problem(
+                where=where,
+                what=f"installer.url: {mask(file.installer.url)} carries {kind}",
+                fix="write the public address",
+            )
+        )
+    pinned = file.installer.sha256
+    problems += [
         Problem(
             where=where,
-            what=f'left_out: "{layer.name}" requires "{name}", which is left out',
-            fix=f'leave "{layer.name}" out too',
+            what=f"installer.sha256: says nothing of {platform}",
+            fix=f'write "{platform}" = "unset" there, then ./inv pin',
         )
-        for layer in layers.values()
-        for name in layer.requires
-        if name in left_out and layer.name not in left_out
+        for platform in file.platforms
+        if platform not in pinned
     ]
+    problems += [
+        Problem(
+            where=where,
+            what=f'installer.sha256: "{platform}" is not one of the platforms'
+            + closest(platform, file.platforms),
+            fix=f"the platforms here are {', '.join(file.platforms)}",
+        )
+        for platform in pinned
+        if platform not in file.platforms
+    ]
+    return problems

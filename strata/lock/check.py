@@ -6,7 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from strata.errors import LockError, Problem, closest
+from strata.lock.accelerator import accelerator_faults
 from strata.lock.document import shown
+from strata.lock.families import family_faults
 from strata.lock.model import facts_digest, inputs_digest
 from strata.lock.read import read_lock, relock
 from strata.lock.slice import MissingPackageError, closure, dependencies
@@ -35,6 +37,7 @@ def check_lock(lock_path: Path, inputs: LockInputs) -> list[Problem]:
         for platform in inputs.platforms:
             if lock.on(platform):
                 problems += _layers(lock, platform, inputs)
+                problems += _content(lock, platform, inputs)
         problems += _pins(lock, inputs)
     return problems
 
@@ -113,7 +116,8 @@ def _layers(lock: Lock, platform: str, inputs: LockInputs) -> Iterator[Problem]:
     packages = lock.on(platform)
     depends = dependencies(packages.values())
     rank = {category: height for height, category in enumerate(inputs.categories)}
-    for height, environment in enumerate(inputs.environments):
+    for environment in inputs.on(platform):
+        height = rank[environment.category]
         try:
             needed = closure(depends, environment.roots)
         except MissingPackageError as missing:
@@ -127,6 +131,15 @@ def _layers(lock: Lock, platform: str, inputs: LockInputs) -> Iterator[Problem]:
                     f"{platform}: {environment.category} needs {name}, "
                     f"which the lock gives to the higher layer {category}",
                 )
+
+
+def _content(lock: Lock, platform: str, inputs: LockInputs) -> Iterator[Problem]:
+    """Check that the packages are for the accelerator, and get on with each other."""
+    packages = lock.on(platform)
+    for fault in accelerator_faults(packages, inputs, platform):
+        yield _problem(lock, f"{platform}: {fault}")
+    for fault in family_faults(packages):
+        yield _problem(lock, f"{platform}: {fault}")
 
 
 def _pins(lock: Lock, inputs: LockInputs) -> Iterator[Problem]:

@@ -17,26 +17,39 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-PINS_KEYS = ("accelerator", "channels", "pins", "platforms", "virtual-packages")
+PINS_KEYS = (
+    "accelerator",
+    "channels",
+    "minimum-driver",
+    "pins",
+    "platforms",
+    "virtual-packages",
+)
+ENVIRONMENT_KEYS = ("dependencies", "cuda")
 PLATFORMS = ("linux-64", "linux-aarch64")
 ACCELERATORS = ("cpu", "cuda")
 NAME = re.compile(r"[a-z0-9_][a-z0-9_.-]*\Z")
+DRIVER = re.compile(r"[0-9]+(\.[0-9]+){1,2}\Z")
 DEPENDENCY = re.compile(r"([^\s<>=!~\[]+)\s*(.*)\Z", re.DOTALL)
 # Files beside pins.yml that decide what a channel made on the spot contains.
 CHANNEL_SOURCES = ("names.toml", "wheels.txt")
 
 
-def lock_inputs(environments: Mapping[str, Path], pins: Path) -> LockInputs:
+def lock_inputs(
+    environments: Mapping[str, Path],
+    pins: Path,
+    lacking: Mapping[str, tuple[str, ...]] | None = None,
+) -> LockInputs:
     """Parse the files that decide a solve.
 
     `environments` maps a category to its `environment.yml`, from the lowest
-    layer to the highest; `pins` is the variant's `pins.yml`.
+    layer to the highest; `pins` is the variant's `pins.yml`; `lacking` names
+    the categories that a platform (`linux-64`) has no part of.
 
     Raises `DefinitionError` with all problems of all files.
     """
     reader = _Reader()
-    layers = tuple(reader.environment(category, path) for category, path in environments.items())
-    inputs = reader.inputs(layers, pins)
+    inputs = reader.inputs(environments, pins, lacking or {})
     if reader.problems:
         raise DefinitionError(*reader.problems)
     return inputs
@@ -49,13 +62,16 @@ class _Reader:
         self.problems: list[Problem] = []
         self.places: dict[str, str] = {}
 
-    def environment(self, category: str, path: Path) -> Environment:
+    def environment(self, category: str, path: Path, accelerator: object) -> Environment:
         document = self._load(path)
-        self._keys(document, document.data, ("dependencies",))
-        entries = self._list(document, "dependencies")
+        self._keys(document, document.data, ENVIRONMENT_KEYS)
+        entries = [("dependencies", *one) for one in self._entries(document, "dependencies")]
+        if "cuda" in document.data:
+            beside = [("cuda", *one) for one in self._entries(document, "cuda")]
+            entries += beside if accelerator == "cuda" else []
         dependencies: dict[str, str] = {}
-        for index, entry in enumerate(entries):
-            where = document.where("dependencies", index)
+        for key, index, entry in entries:
+            where = document.where(key, index)
             found = DEPENDENCY.match(entry.strip()) if isinstance(entry, str) else None
             if found is None:
                 self._add(where, f"{entry!r} is not a conda package", "write NAME or NAME SPEC")
@@ -69,10 +85,19 @@ class _Reader:
         self.places[f"environment.{category}"] = shown(path)
         return Environment(category=category, path=path, dependencies=dependencies)
 
-    def inputs(self, layers: tuple[Environment, ...], path: Path) -> LockInputs:
+    def _entries(self, document: Document, key: str) -> list[tuple[int, object]]:
+        return list(enumerate(self._list(document, key)))
+
+    def inputs(
+        self,
+        environments: Mapping[str, Path],
+        path: Path,
+        lacking: Mapping[str, tuple[str, ...]],
+    ) -> LockInputs:
         document = self._load(path)
-        self._keys(document, document.data, PINS_KEYS)
         accelerator = document.data.get("accelerator")
+        layers = tuple(self.environment(*one, accelerator) for one in environments.items())
+        self._keys(document, document.data, PINS_KEYS)
         self._one_of(document.where("accelerator"), "accelerator", accelerator, ACCELERATORS)
         platforms = self._list(document, "platforms")
         for index, platform in enumerate(platforms):
@@ -82,7 +107,8 @@ class _Reader:
         for name in pins:
             self._is_name(document.where("pins", name), name)
         virtual = self._virtual(document, [str(platform) for platform in platforms])
-        for key in ("accelerator", "channels", "platforms"):
+        driver = self._driver(document, accelerator)
+        for key in ("accelerator", "channels", "minimum-driver", "platforms"):
             self.places[key] = document.where(key)
         self.places["pins"] = shown(path)
         self.places["virtual-packages"] = document.where("virtual-packages")
@@ -93,6 +119,8 @@ class _Reader:
             platforms=tuple(str(platform) for platform in platforms),
             virtual_packages=virtual,
             accelerator=str(accelerator),
+            minimum_driver=driver,
+            lacking=lacking,
             sources=self._sources(path.parent),
             pins_path=path,
             places=self.places,
@@ -160,6 +188,20 @@ class _Reader:
                     "name at least the __glibc that images of this platform have",
                 )
         return tables
+
+    def _driver(self, document: Document, accelerator: object) -> str:
+        """Return the minimum driver, which a CUDA variant must declare and no other may."""
+        driver = document.data.get("minimum-driver", "")
+        where = document.where("minimum-driver")
+        if accelerator == "cuda" and not (isinstance(driver, str) and DRIVER.match(driver)):
+            self._add(
+                where,
+                '"minimum-driver" is missing, or is no version of NVIDIA\'s driver in quotes',
+                'write the oldest one that its CUDA runs on, such as minimum-driver: "525.60.13"',
+            )
+        elif accelerator == "cpu" and driver:
+            self._add(where, "a variant without CUDA needs no driver", "take minimum-driver out")
+        return str(driver)
 
     def _table(self, document: Document, *keys: str, needed: bool = True) -> dict[str, str]:
         """Return a mapping of texts; a number is refused, since YAML reads 3.10 as 3.1."""

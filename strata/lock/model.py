@@ -17,7 +17,10 @@ ANY_VERSION = "*"
 
 @dataclass(frozen=True, kw_only=True)
 class Environment:
-    """One layer's `environment.yml`: the packages that it asks for, and their specs."""
+    """One layer's `environment.yml`: the packages that it asks for, and their specs.
+
+    Those that it asks for where the accelerator is CUDA are among them there.
+    """
 
     category: str
     path: Path
@@ -35,7 +38,9 @@ class LockInputs:
 
     `environments` goes from the lowest layer to the highest.  `sources` holds
     a digest of each file that decides what the channel itself contains, where
-    the channel is made on the spot.  `places` says where each fact was read
+    the channel is made on the spot.  `minimum_driver` is the oldest NVIDIA driver
+    that the environments must run on, empty without CUDA.  `lacking` names the
+    categories that a platform has no part of.  `places` says where each fact was read
     (`file:line`); it takes no part in comparisons nor in the digest.
     """
 
@@ -45,6 +50,8 @@ class LockInputs:
     platforms: tuple[str, ...]
     virtual_packages: Mapping[str, Mapping[str, str]]
     accelerator: str
+    minimum_driver: str
+    lacking: Mapping[str, tuple[str, ...]]
     sources: Mapping[str, str]
     pins_path: Path
     places: Mapping[str, str] = field(compare=False, repr=False)
@@ -54,6 +61,11 @@ class LockInputs:
         """One category per layer, from the lowest layer to the highest."""
         return tuple(environment.category for environment in self.environments)
 
+    def on(self, platform: str) -> tuple[Environment, ...]:
+        """Return the layers that a platform has, from the lowest to the highest."""
+        lacking = self.lacking.get(platform, ())
+        return tuple(one for one in self.environments if one.category not in lacking)
+
     def facts(self) -> dict[str, str]:
         """Return the inputs as a flat table, in which two solves can be compared."""
         table = {
@@ -62,6 +74,11 @@ class LockInputs:
             "channels": " ".join(self.channels),
             "platforms": " ".join(sorted(self.platforms)),
         }
+        if self.minimum_driver:
+            table["minimum-driver"] = self.minimum_driver
+        for platform, categories in self.lacking.items():
+            if categories:
+                table[f"lacking.{platform}"] = " ".join(categories)
         for environment in self.environments:
             for name, spec in environment.dependencies.items():
                 table[f"environment.{environment.category}.{name}"] = spec
@@ -94,7 +111,8 @@ class LockedPackage:
     """One package of a lock, for one platform.
 
     `build` is read from the file name; `sha256` and `md5` are lower-case hex
-    digits, empty where the lock has none (`check_lock` refuses that).
+    digits, empty where the lock has none (`check_lock` refuses that).  `size` is
+    what is downloaded, in bytes; None where the channel did not say.
     """
 
     name: str
@@ -107,6 +125,7 @@ class LockedPackage:
     sha256: str
     md5: str
     dependencies: tuple[str, ...]
+    size: int | None = None
 
     @property
     def subdir(self) -> str:
@@ -128,6 +147,16 @@ class Lock:
     platforms: tuple[str, ...]
     inputs_digest: str
     facts: Mapping[str, str]
+
+    @property
+    def accelerator(self) -> str:
+        """`cpu` or `cuda`: what the lock was solved for."""
+        return self.facts.get("accelerator", "")
+
+    @property
+    def minimum_driver(self) -> str:
+        """The oldest NVIDIA driver that the environments run on; empty without CUDA."""
+        return self.facts.get("minimum-driver", "")
 
     def on(self, platform: str) -> dict[str, LockedPackage]:
         """Return the packages of one platform by name."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 DIGEST_KEY = "strata-inputs-digest"
 FACT_PREFIX = "strata-input."
+# conda-lock's format has no sizes: they stand in its custom metadata, one a package.
+SIZE_PREFIX = "strata-size."
 SUFFIXES = (".conda", ".tar.bz2")
 
 
@@ -47,7 +49,7 @@ def read_lock(path: Path) -> Lock:
         problems.append(metadata.problem(("package",), "the lock holds no packages"))
         entries = []
     packages = tuple(
-        _package(_Entry(document, problems, ("package", index), entry))
+        _package(_Entry(document, problems, ("package", index), entry), custom)
         for index, entry in enumerate(entries)
     )
     lock = Lock(
@@ -127,25 +129,35 @@ class _Entry:
         return f"{label} ({name})" if isinstance(name, str) else label
 
 
-def _package(entry: _Entry) -> LockedPackage:
+def size_key(platform: str, name: str) -> str:
+    """Return the key of the custom metadata that holds a package's size."""
+    return f"{SIZE_PREFIX}{platform}.{name}"
+
+
+def _package(entry: _Entry, custom: dict[str, str]) -> LockedPackage:
     url, name, version = entry.text("url"), entry.text("name"), entry.text("version")
     filename = unquote(PurePosixPath(urlsplit(url).path).name)
     stem = next((filename.removesuffix(end) for end in SUFFIXES if filename.endswith(end)), "")
     build = stem.rsplit("-", 1)[-1]
     if url and stem != f"{name}-{version}-{build}":
         entry.add("url", f"the file {filename} is not a package of {name} {version}")
+    if (manager := entry.text("manager")) != "conda" and manager:
+        entry.add("manager", f"comes from {manager}; a lock holds conda packages alone")
     hashes = entry.table("hash")
+    platform = entry.text("platform")
+    size = custom.get(size_key(platform, name), "")
     return LockedPackage(
         name=name,
         version=version,
         build=build,
-        platform=entry.text("platform"),
+        platform=platform,
         category=entry.text("category"),
         url=url,
         filename=filename,
         sha256=hashes.get("sha256", ""),
         md5=hashes.get("md5", ""),
         dependencies=tuple(sorted(entry.table("dependencies"))),
+        size=int(size) if size.isdecimal() else None,
     )
 
 

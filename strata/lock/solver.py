@@ -2,7 +2,9 @@
 
 `solve.py` starts it as `python -m strata.lock.solver REQUEST.json OUTCOME.json`,
 because rattler may crash when the interpreter ends, after its work is done.
-The outcome is `{"problem": null}`, or a problem's place and text.
+The outcome is `{"problem": null, "order": …}`, or a problem's place and text;
+`order` says for each package of the lock before whether its new version is
+higher (1), lower (-1) or the same (0), as conda orders versions.
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ import json
 import os
 import re
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rattler
 from rattler.exceptions import GatewayError, InvalidMatchSpecError, SolverError
+
+from strata.lock.urls import base_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,24 +41,42 @@ def main(request_path: str, outcome_path: str) -> None:
     """Answer one request."""
     request = json.loads(Path(request_path).read_text(encoding="utf-8"))
     problem = None
+    order: dict[str, dict[str, int]] = {}
     try:
         entries = [entry for one in request["platforms"] for entry in _solve(request, one)]
         # conda-lock takes a second to import: a request without solution needn't wait.
         from strata.lock.writer import write_lock  # noqa: PLC0415 - see above
 
         write_lock(request, entries)
+        order = _order(request["before"], entries)
     except UnsolvableError as failure:
         problem = {"where": failure.where, "what": failure.what}
-    Path(outcome_path).write_text(json.dumps({"problem": problem}), encoding="utf-8")
+    outcome = {"problem": problem, "order": order}
+    Path(outcome_path).write_text(json.dumps(outcome), encoding="utf-8")
+
+
+def _order(
+    before: dict[str, dict[str, str]], entries: list[dict[str, Any]]
+) -> dict[str, dict[str, int]]:
+    order: dict[str, dict[str, int]] = {platform: {} for platform in before}
+    for entry in entries:
+        name, platform = entry["name"], entry["platform"]
+        if was := before.get(platform, {}).get(name):
+            old, new = rattler.Version(was), rattler.Version(entry["version"])
+            order[platform][name] = (new > old) - (new < old)
+    return order
 
 
 def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, Any]]:
     """Solve all layers of one platform together; return plain entries."""
     subdir = platform["subdir"]
+    newest = request["newest"]
     sources: list[Any] = []
     for channel in request["channels"]:
         if channel != request["canonical_url"] or request["channel_dir"] is None:
-            sources.append(rattler.Channel(os.path.expandvars(channel)))
+            is_mirrored = channel == request["canonical_url"] and request["mirror_url"]
+            place = request["mirror_url"] if is_mirrored else channel
+            sources.append(rattler.Channel(os.path.expandvars(place)))
             continue
         # The folder stands for the URL, so that records carry the URL.
         folder = Path(request["channel_dir"])
@@ -66,19 +89,25 @@ def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, 
         records = asyncio.run(
             rattler.solve(
                 sources,
-                specs=_match_specs(request["specs"]),
+                gateway=rattler.Gateway(cache_dir=request["cache"]),
+                specs=_match_specs(platform["specs"]),
                 constraints=_match_specs(request["constraints"]),
                 platforms=[subdir, "noarch"],
                 virtual_packages=[_virtual(entry) for entry in platform["virtual_packages"]],
                 channel_priority=rattler.ChannelPriority.Strict,
                 channel_relations="disabled",
+                exclude_newer=datetime.fromtimestamp(newest, UTC) if newest else None,
+                # Records of old packages don't all say when they were built.
+                timestamp_policy="allow-missing",
             )
         )
     except SolverError as failure:
-        raise UnsolvableError(request["pins"], f"{subdir}: {failure}") from None
+        # rattler tells a constraint once for each package that it rules out.
+        reason = "\n".join(dict.fromkeys(str(failure).splitlines()))
+        raise UnsolvableError(request["pins"], f"{subdir}: {reason}") from None
     except GatewayError as failure:
         raise UnsolvableError(request["pins"], f"a channel can't be read: {failure}") from None
-    return [_entry(record, subdir) for record in records]
+    return [_entry(record, subdir, request) for record in records]
 
 
 def _match_specs(entries: Iterable[dict[str, str]]) -> list[rattler.MatchSpec]:
@@ -105,7 +134,7 @@ def _virtual(entry: dict[str, str]) -> rattler.GenericVirtualPackage:
         raise UnsolvableError(entry["where"], what) from None
 
 
-def _entry(record: rattler.RepoDataRecord, subdir: str) -> dict[str, Any]:
+def _entry(record: rattler.RepoDataRecord, subdir: str, request: dict[str, Any]) -> dict[str, Any]:
     if record.md5 is None or record.sha256 is None:
         raise UnsolvableError(record.channel or "channel", f"{record.url} has no md5 and sha256")
     dependencies: dict[str, set[str]] = {}
@@ -118,10 +147,20 @@ def _entry(record: rattler.RepoDataRecord, subdir: str) -> dict[str, Any]:
         "version": str(record.version),
         "platform": subdir,
         "dependencies": {name: ",".join(sorted(specs)) for name, specs in dependencies.items()},
-        "url": str(record.url),
+        "url": _canonical(str(record.url), request),
         "md5": record.md5.hex(),
         "sha256": record.sha256.hex(),
+        "size": record.size,
     }
+
+
+def _canonical(url: str, request: dict[str, Any]) -> str:
+    """Return where the channel's own server has a package that a mirror gave."""
+    mirror = request["mirror_url"]
+    if mirror and url.startswith(base_of(os.path.expandvars(mirror))):
+        rest = url.removeprefix(base_of(os.path.expandvars(mirror)))
+        return f"{base_of(request['canonical_url'])}{rest}"
+    return url
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from conda_lock.lockfile import write_conda_lock_file
 from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency, Lockfile, LockMeta
 from conda_lock.models.channel import Channel, normalize_url_with_placeholders
 
+from strata.lock.read import size_key
 from strata.lock.slice import categorise
 
 
@@ -20,7 +21,7 @@ def write_lock(request: dict[str, Any], entries: list[dict[str, Any]]) -> None:
         own = [entry for entry in entries if entry["platform"] == platform["subdir"]]
         given = categorise(
             {entry["name"]: entry["dependencies"] for entry in own},
-            [(category["name"], category["roots"]) for category in request["categories"]],
+            [(category["name"], category["roots"]) for category in platform["categories"]],
         )
         packages += [
             LockedDependency(
@@ -43,9 +44,19 @@ def write_lock(request: dict[str, Any], entries: list[dict[str, Any]]) -> None:
             channels=request["channels"],
             platforms=sorted(one["subdir"] for one in request["platforms"]),
             sources=request["sources"],
-            custom_metadata=request["metadata"],
+            custom_metadata=request["metadata"] | _sizes(entries),
         ),
     )
     out = Path(request["out"])
     write_conda_lock_file(lock, out, metadata_choices=frozenset(), include_help_text=False)
     out.write_text(request["header"] + out.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def _sizes(entries: list[dict[str, Any]]) -> dict[str, str]:
+    """Return what is downloaded for each package, in bytes, where the channel says it."""
+    sizes = {
+        size_key(entry["platform"], entry["name"]): str(entry["size"])
+        for entry in entries
+        if entry["size"] is not None
+    }
+    return dict(sorted(sizes.items()))

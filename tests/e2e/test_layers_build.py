@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
 import uuid
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,10 +10,12 @@ import pytest
 from strata.check.container import idle_container
 from strata.check.layers import test_layers as run_layer_tests
 from strata.oci import read_layers
-from tests.e2e.boxes import ROOT, Boxes, Ended, call
+from tests.e2e.boxes import ROOT, Boxes, Ended, Image, call
+from tests.e2e.miniconda import make_installer
+from tests.e2e.sshclient import Client, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from docker import DockerClient
@@ -34,19 +32,8 @@ USER root
 RUN userdel --remove dev && useradd --create-home --uid 1000 ubuntu \
  && useradd --create-home --uid 1500 dev
 """
-# Keeps the contract of Miniconda's installer: -b for no questions, -p for where to.
-INSTALLER = """\
-#!/bin/sh
-set -eu
-[ "$1 $2" = "-b -p" ] && [ "$#" = 3 ]
-prefix=$3
-mkdir -p "$prefix/bin" "$prefix/condabin" "$prefix/pkgs/cache"
-printf '#!/bin/sh\\n[ "$1" = --version ] && echo conda 26.9.0\\n' >"$prefix/bin/conda"
-chmod 755 "$prefix/bin/conda"
-cp "$prefix/bin/conda" "$prefix/condabin/conda"
-echo cached >"$prefix/pkgs/cache/package.conda"
-"""
-FAILING = "#!/bin/sh\necho 'installer: no space left' >&2\nexit 3\n"
+FAILING = b"#!/bin/sh\necho 'installer: no space left' >&2\nexit 3\n"
+CONDA = "strata-test/miniconda:good"
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +49,13 @@ def build(engine: Engine) -> Iterator[Build]:
     """Build a folder, with contexts and arguments, under a name; remove the image afterwards."""
     names: list[str] = []
 
-    def make(folder: Path, name: str, parent: str = "", **arguments: str) -> Ended:
+    def make(
+        folder: Path,
+        name: str,
+        parent: str = "",
+        contexts: Mapping[str, Path] | None = None,
+        **arguments: str,
+    ) -> Ended:
         names.append(name)
         options = [
             word for key, text in arguments.items() for word in ("--build-arg", f"{key}={text}")
@@ -71,6 +64,8 @@ def build(engine: Engine) -> Iterator[Build]:
             options += ["--build-context", f"parent=docker-image://{parent}"]
             options += ["--build-context", f"tools={ROOT / 'strata/inbuild'}"]
             options += ["--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}"]
+        for key, place in (contexts or {}).items():
+            options += ["--build-context", f"{key}={place}"]
         argv = ("docker", "buildx", "build", "--provenance=false", "--progress=plain")
         return call(*argv, "--tag", name, *options, str(folder), env=engine.env)
 
@@ -122,36 +117,18 @@ def test_user_of_any_uid(
 
 
 @pytest.fixture
-def served(docker_client: DockerClient, tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    """Serve a folder to the engine's build containers; return it and its address."""
-    settings = docker_client.networks.get("bridge").attrs["IPAM"]["Config"][0]
-    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
-    server = ThreadingHTTPServer((settings["Gateway"], 0), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield tmp_path, f"http://{settings['Gateway']}:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def miniconda(build: Build, image: Image, tmp_path: Path) -> Callable[..., Ended]:
+    """Build 20-miniconda with an installer of our own, on an image that has all other doors."""
 
-
-@pytest.fixture
-def miniconda(base: str, build: Build, served: tuple[Path, str]) -> Callable[..., Ended]:
-    """Build 20-miniconda with an installer of our own."""
-    folder, address = served
-
-    def make(name: str, installer: str, sha256: str = "", path: str = "installer.sh") -> Ended:
-        # A comment of its own, so that no cached step answers for this run.
-        text = f"{installer}# {uuid.uuid4()}\n"
-        (folder / "installer.sh").write_text(text)
+    def make(name: str, installer: bytes) -> Ended:
+        folder = tmp_path / "installer"
+        folder.mkdir()
+        (folder / "Miniconda3-stand-in.sh").write_bytes(installer)
         return build(
             ROOT / "layers/20-miniconda",
             name,
-            base,
-            MINICONDA_URL=f"{address}/{path}",
-            MINICONDA_SHA256=sha256 or hashlib.sha256(text.encode()).hexdigest(),
+            image("remote"),
+            contexts={"installer": folder},
             USER_UID="1000",
         )
 
@@ -159,28 +136,28 @@ def miniconda(base: str, build: Build, served: tuple[Path, str]) -> Callable[...
 
 
 def test_miniconda(
+    boxes: Boxes,
     docker_client: DockerClient,
     engine: Engine,
     miniconda: Callable[..., Ended],
     tmp_path: Path,
 ) -> None:
-    """With an installer that keeps its contract the layer is built and passes its own tests."""
-    done = miniconda("strata-test/miniconda:good", INSTALLER)
+    """With an installer that keeps its contract the layer passes its tests, over SSH too."""
+    done = miniconda(CONDA, make_installer(note=str(uuid.uuid4())))
     assert done.code == 0, done.err
-    with idle_container(docker_client, "strata-test/miniconda:good", "none") as container:
+    with idle_container(docker_client, CONDA, "none") as container:
         (outcome,) = run_layer_tests(
             ROOT, ["20-miniconda"], str(container.name), engine.env, tmp_path / "report.xml"
         )
     assert outcome.verdict == "pass", outcome.detail
     assert "skipped" not in outcome.detail
-
-
-def test_wrong_checksum(miniconda: Callable[..., Ended]) -> None:
-    """An installer that isn't the pinned one stops the build, which names it, before it runs."""
-    done = miniconda("strata-test/miniconda:wrong", FAILING, sha256="0" * 64)
-    assert done.code != 0
-    assert "/tmp/miniconda.sh: FAILED" in done.err  # noqa: S108
-    assert "no space left" not in done.err
+    key = make_key(tmp_path, "ada")
+    keys = ("--volume", f"{key.file}.pub:/etc/strata/authorized_keys:ro")
+    ssh = Client(wait_for_ssh(boxes.start(CONDA, "--publish", "127.0.0.1::2222", *keys)), key)
+    script = "conda activate base && echo $CONDA_PREFIX && command -v python"
+    for said in (ssh.run(script), ssh.login(script), ssh.run(f"bash -c '{script}'")):
+        assert (said.code, said.err) == (0, "")
+        assert said.out.splitlines() == ["/opt/conda", "/opt/conda/bin/python"]
 
 
 def test_failing_installer(miniconda: Callable[..., Ended]) -> None:
@@ -192,13 +169,14 @@ def test_failing_installer(miniconda: Callable[..., Ended]) -> None:
 
 def test_installer_that_does_nothing(miniconda: Callable[..., Ended]) -> None:
     """An installer that ends well but installs nothing makes the build fail."""
-    done = miniconda("strata-test/miniconda:nothing", "#!/bin/sh\nexit 0\n")
+    done = miniconda("strata-test/miniconda:nothing", b"#!/bin/sh\nexit 0\n")
     assert done.code != 0
     assert "/opt/conda/bin/conda" in done.err
 
 
-def test_missing_download(miniconda: Callable[..., Ended]) -> None:
-    """A download that isn't there makes the build fail, with the server's answer."""
-    done = miniconda("strata-test/miniconda:missing", INSTALLER, path="absent.sh")
+def test_installer_that_ends_in_the_middle(miniconda: Callable[..., Ended]) -> None:
+    """An installer that is cut off makes the build fail, though half of it is there."""
+    whole = make_installer(note=str(uuid.uuid4()))
+    done = miniconda("strata-test/miniconda:half", whole[: len(whole) - 300])
     assert done.code != 0
-    assert "404" in done.err
+    assert "strata-test/miniconda:half" not in done.out

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
 LOWEST = "layers/10-one/layer.toml"
-PROGRAMS = ("bash", "cat", "chmod", "sh", "sleep")
+PROGRAMS = ("base64", "bash", "cat", "chmod", "sh", "sleep")
 # What takes mmdebstrap's place: it writes the tiny base where the real one would be written.
 BOOTSTRAP = """\
 #!/bin/sh

@@ -105,6 +105,7 @@ def test_the_bake_file_is_the_expected_one(
         tools=Path("/tools"),
         rattler=Path("/rattler"),
         base=Path("/base"),
+        installer=Path("/installer"),
         steps={step.name: Path("/steps", step.name) for step in plan.steps},
     )
     bake = render_bake(plan, build, project.root, contexts, None)

@@ -54,7 +54,7 @@ class ContainerShell(BaseBackend):  # type: ignore[misc] # testinfra is not foll
         with self._process:
             self._process.terminate()
 
-    def run(self, command: str, *args: str, **_: object) -> CommandResult:
+    def run(self, command: str, *args: str, **_unused: object) -> CommandResult:
         """Run a command and return what it said.
 
         Raises `ConnectionError` when the shell ends, as it does with its container.
@@ -65,9 +65,9 @@ class ContainerShell(BaseBackend):  # type: ignore[misc] # testinfra is not foll
             f"/bin/sh -c {shlex.quote(text)} </dev/null\n"
             f"printf '{mark}%s\\n' $?; printf '{mark}\\n' >&2\n"
         )
-        stdout, stderr = self._read_until(mark.encode())
-        said, _, code = stdout.rpartition(mark.encode())
-        return self.result(int(code), text.encode(), said, stderr.rpartition(mark.encode())[0])
+        streams = self._read_until(mark.encode())
+        said, _, code = streams[0].rpartition(mark.encode())
+        return self.result(int(code), text.encode(), said, streams[1].rpartition(mark.encode())[0])
 
     def _send(self, script: str) -> None:
         stdin = self._process.stdin
@@ -79,19 +79,19 @@ class ContainerShell(BaseBackend):  # type: ignore[misc] # testinfra is not foll
 
     def _read_until(self, mark: bytes) -> tuple[bytes, bytes]:
         """Return both streams up to the line with the mark."""
-        stdout, stderr = bytearray(), bytearray()
+        out, err = bytearray(), bytearray()
         with selectors.DefaultSelector() as selector:
-            for stream, found in (self._process.stdout, stdout), (self._process.stderr, stderr):
-                selector.register(stream, selectors.EVENT_READ, found)  # type: ignore[arg-type]
+            selector.register(self._process.stdout, selectors.EVENT_READ, out)  # type: ignore[arg-type]
+            selector.register(self._process.stderr, selectors.EVENT_READ, err)  # type: ignore[arg-type]
             while selector.get_map():
                 for key, _ in selector.select():
                     chunk = os.read(key.fd, CHUNK)
                     if not chunk:
-                        raise self._lost(bytes(stderr))
+                        raise self._lost(bytes(err))
                     key.data.extend(chunk)
                     if mark in key.data[-TAIL:] and chunk.endswith(b"\n"):
                         selector.unregister(key.fileobj)
-        return bytes(stdout), bytes(stderr)
+        return bytes(out), bytes(err)
 
     def _lost(self, said: bytes) -> ConnectionError:
         text = said.decode(errors="replace").strip()

@@ -47,8 +47,13 @@ FILES: dict[str, dict[str, str]] = {
         f"{SITE}/alpha/__pycache__/__init__.{sys.implementation.cache_tag}.pyc": "stale",
         "share/alpha.py": "this is never imported\n",
         "bin/.alpha-post-link.sh": "#!/bin/sh\ntouch $PREFIX/it-ran\n",
+        f"{SITE}/Al_pha-1.0+cpu.dist-info/METADATA": "Name: Al_pha\nVersion: 1.0+cpu\n",
+        f"{SITE}/odd.egg-info/PKG-INFO": "Name: odd\nVersion: 2 or so\n",
     },
-    "beta": {f"{SITE}/beta.py": "import alpha\nVALUE = alpha.join('x')\n"},
+    "beta": {
+        f"{SITE}/beta.py": "import alpha\nVALUE = alpha.join('x')\n",
+        f"{SITE}/beta-3.dist-info/METADATA": "Name: beta\nVersion: 3\n",
+    },
     "clash": {f"{SITE}/alpha/__init__.py": "VALUE = 2\n"},
 }
 DEPENDS = {"python": [], "alpha": ["python"], "beta": ["alpha"], "clash": ["python"]}
@@ -151,6 +156,11 @@ def upper(tmp_path: Path, lower: tuple[Build, str]) -> Build:
     """Return a build whose prefix has python and alpha already."""
     build = Build(tmp_path, lower[0].packages)
     shutil.copytree(lower[0].prefix, build.prefix, symlinks=True)
+    for name in ("pip.conf", "conda-meta/frozen", "conda-meta/pip-constraints.txt"):
+        text = (build.prefix / name).read_text(encoding="utf-8")
+        (build.prefix / name).write_text(
+            text.replace(str(lower[0].prefix), str(build.prefix)), encoding="utf-8"
+        )
     return build
 
 
@@ -170,11 +180,20 @@ def test_two_layers_install_beside_each_other(upper: Build) -> None:
         f"{SITE}/beta.py",
         f"{SITE}/__pycache__",
         cached,
+        f"{SITE}/beta-3.dist-info",
+        f"{SITE}/beta-3.dist-info/METADATA",
         "conda-meta/beta-1.0-h0_0.json",
     }
-    assert {path for path in before if before[path] != after[path]} == {"conda-meta/history"}
+    assert {path for path in before if before[path] != after[path]} == {
+        "conda-meta/history",
+        "conda-meta/pip-constraints.txt",
+    }
     record = json.loads(after["conda-meta/beta-1.0-h0_0.json"][2])
-    assert record["files"] == [cached, f"{SITE}/beta.py"]
+    assert record["files"] == [
+        cached,
+        f"{SITE}/beta-3.dist-info/METADATA",
+        f"{SITE}/beta.py",
+    ]
     assert not upper.cache.exists()
     python = upper.prefix / "bin" / "python"
     run = [str(python), "-c", f"import sys; sys.path[:0] = ['{upper.prefix / SITE}']; import beta"]
@@ -227,6 +246,29 @@ def test_modules_are_compiled_and_never_compared_with_their_source(
     assert "not compiled: " + str(build.prefix / SITE / "alpha/bad.py") in told
     assert "compiled 1 modules" in told
     assert not (build.prefix / "share" / "__pycache__").exists()
+
+
+def test_pip_is_told_to_keep_what_the_lock_installed(
+    upper: Build, lower: tuple[Build, str]
+) -> None:
+    """Every layer's projects are constraints for pip, which finds them by the prefix alone."""
+    path = upper.prefix / "conda-meta" / "pip-constraints.txt"
+    head = f"# What the lock put into {upper.prefix}.  pip keeps these versions"
+    assert path.read_text(encoding="utf-8").splitlines()[1:] == ["Al_pha==1.0+cpu"]
+    upper.good("beta")
+    text = path.read_text(encoding="utf-8")
+    assert text == f"{head} ({upper.prefix}/pip.conf).\nAl_pha==1.0+cpu\nbeta==3\n"
+    configuration = (upper.prefix / "pip.conf").read_text(encoding="utf-8")
+    assert configuration.endswith(f"[install]\nconstraint = {path}\n")
+    assert "pip can't be told to keep odd==2 or so" in lower[1]
+
+
+def test_conda_is_told_that_the_environment_is_frozen(lower: tuple[Build, str]) -> None:
+    """The marker of CEP 22 names the way out: an environment of one's own."""
+    frozen = lower[0].prefix / "conda-meta" / "frozen"
+    message = json.loads(frozen.read_text(encoding="utf-8"))["message"]
+    assert message.endswith("Make an environment of your own: conda create --name NAME")
+    assert frozen.stat().st_mode & 0o777 == 0o644
 
 
 def test_post_link_scripts_are_named_and_not_run(lower: tuple[Build, str]) -> None:

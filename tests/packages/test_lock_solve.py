@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from strata.errors import DefinitionError, LockError
 from strata.lock import LockChange, check_lock, lock_inputs, read_lock, slice_for, solve_lock
+from strata.lock.report import layer_rows, markdown_changes, summary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+    from strata.lock import Solved
 
 CANONICAL = "https://embedded.strata.invalid/"
 PINS = f"""\
@@ -36,16 +44,21 @@ RECORDS = (
     ("tornado", "6.5", ()),
     ("new", "1.0", ("__glibc >=2.39",)),
 )
+# When each version was built, in seconds; the day is long past, so that no cooldown matters.
+DAY = 86_400
+BUILT = dict.fromkeys([version for _, version, _ in RECORDS], 1_700_000_000)
+BUILT |= {"3.11.2": 1_700_000_000 + DAY, "4.6": 1_700_000_000 + 3 * DAY}
 
 
 class Room:
     """A variant's folder beside a channel's folder."""
 
-    changes: tuple[LockChange, ...]
+    solved: Solved
 
     def __init__(self, folder: Path) -> None:
         """Write definitions and records."""
         self.folder = folder
+        self.lacking: dict[str, tuple[str, ...]] = {}
         self.channel = folder / "channel"
         self.out = folder / "tiny" / "conda-lock.yml"
         self.out.parent.mkdir()
@@ -62,8 +75,9 @@ class Room:
                     "depends": list(depends),
                     "md5": "cd" * 16,
                     "sha256": "ab" * 32,
-                    "size": 1,
+                    "size": 1_000_000,
                     "subdir": subdir,
+                    "timestamp": BUILT[version] * 1000,
                 }
                 for name, version, depends in RECORDS
             }
@@ -75,11 +89,12 @@ class Room:
         """Write a file below the folder."""
         (self.folder / name).write_text(text, encoding="utf-8")
 
-    def solve(self) -> tuple[LockChange, ...]:
+    def solve(self, **options: Any) -> Solved:  # noqa: ANN401 - those of solve_lock
         """Read the definitions and solve."""
         environments = {"low": self.folder / "lower.yml", "high": self.folder / "upper.yml"}
-        self.inputs = lock_inputs(environments, self.out.with_name("pins.yml"))
-        return solve_lock(self.inputs, self.channel, CANONICAL, self.out)
+        self.inputs = lock_inputs(environments, self.out.with_name("pins.yml"), self.lacking)
+        folder = None if "mirror_url" in options else self.channel
+        return solve_lock(self.inputs, folder, CANONICAL, self.out, **options)
 
 
 @pytest.fixture
@@ -92,7 +107,7 @@ def room(tmp_path: Path) -> Room:
 def solved(tmp_path_factory: pytest.TempPathFactory) -> Room:
     """Return a room after one solve."""
     room = Room(tmp_path_factory.mktemp("solved"))
-    room.changes = room.solve()
+    room.solved = room.solve()
     return room
 
 
@@ -115,9 +130,16 @@ def test_a_solve_gives_one_good_lock_for_all_platforms_and_layers(solved: Room) 
     assert str(solved.channel) not in solved.out.read_text(encoding="utf-8")
     upper = slice_for(lock, "linux-64", ["lab"], ["python", "torch"])
     assert [package.name for package in upper] == ["lab", "tornado"]
-    assert len(solved.changes) == 10
-    assert solved.changes[0] == LockChange(
-        platform="linux-64", name="lab", before=None, after="4.6 h0_0"
+    changes = solved.solved.changes
+    assert len(changes) == 10
+    assert changes[0] == LockChange(
+        platform="linux-64",
+        name="lab",
+        layer="high",
+        kind="added",
+        before=None,
+        after="4.6 h0_0",
+        size=1_000_000,
     )
 
 
@@ -126,7 +148,7 @@ def test_a_second_solve_gives_the_same_bytes(solved: Room) -> None:
     first = solved.out.read_bytes()
     kept = solved.folder / "kept"
     kept.hardlink_to(solved.out)
-    assert solved.solve() == ()
+    assert solved.solve().changes == ()
     assert solved.out.read_bytes() == first
     assert not kept.samefile(solved.out)  # a new file took its place in one step
     assert sorted(path.name for path in solved.out.parent.iterdir()) == [
@@ -194,3 +216,95 @@ def test_a_folder_stands_for_a_channel_of_the_pins_only(room: Room) -> None:
     room.write("tiny/pins.yml", PINS.replace("embedded.", "other."))
     with pytest.raises(DefinitionError, match=r'"https://embedded.strata.invalid/", is not among'):
         room.solve()
+
+
+def test_a_new_lock_says_what_went_up_down_in_and_out(solved: Room, tmp_path: Path) -> None:
+    """By conda's order of versions, with each layer's download before and after."""
+    room = Room(tmp_path)
+    room.out.write_bytes(solved.out.read_bytes())
+    room.write("upper.yml", "dependencies: [tornado]\n")
+    room.write("tiny/pins.yml", PINS.replace("3.11", "3.12").replace("shared: <2", "shared: <3"))
+    up = room.solve()
+    own = [change for change in up.changes if change.platform == "linux-64"]
+    assert [(change.name, change.kind, change.before, change.after) for change in own] == [
+        ("lab", "removed", "4.6 h0_0", None),
+        ("python", "up", "3.11.2 h0_0", "3.12.1 h0_0"),
+        ("shared", "up", "1.5 h0_0", "2.0 h0_0"),
+    ]
+    assert summary(up.changes) == "2 removed, 4 up"
+    assert layer_rows(up)[0] == ("linux-64", "high", "1", "2.0 MB", "1.0 MB")
+    text = markdown_changes("tiny", up)
+    assert "| linux-64 | high | lab | removed | 4.6 h0_0 | – | 1.0 MB |" in text
+    room.write("tiny/pins.yml", PINS.replace("shared: <2", "shared: <3"))
+    down = {change.name: change.kind for change in room.solve().changes}
+    assert down == {"python": "down"}
+
+
+def test_a_dry_run_writes_nothing(room: Room) -> None:
+    """It solves and says what would change, and the folder is as it was."""
+    assert len(room.solve(dry_run=True).changes) == 10
+    assert [path.name for path in room.out.parent.iterdir()] == ["pins.yml"]
+
+
+def test_packages_that_are_too_young_are_not_taken(room: Room) -> None:
+    """The cooldown's end decides, by the time at which a package was built."""
+    room.write("tiny/pins.yml", PINS.replace("  python: 3.11.*\n", ""))
+    late = datetime.fromtimestamp(1_700_000_000 + 2 * DAY, UTC)
+    with pytest.raises(LockError, match="lab"):
+        room.solve(newest=late)
+    room.write("upper.yml", "dependencies: [tornado]\n")
+    for file in room.channel.glob("*/repodata.json"):
+        data = json.loads(file.read_text())
+        data["packages.conda"]["python-3.12.1-h0_0.conda"]["timestamp"] = BUILT["4.6"] * 1000
+        file.write_text(json.dumps(data))
+    room.solve(newest=late)
+    assert read_lock(room.out).on("linux-64")["python"].version == "3.11.2"
+    room.solve(newest=datetime.fromtimestamp(1_700_000_000 + 4 * DAY, UTC))
+    assert read_lock(room.out).on("linux-64")["python"].version == "3.12.1"
+
+
+def test_a_platform_may_do_without_a_layer(room: Room) -> None:
+    """Its packages are not solved for there, and the lock is a good one."""
+    room.lacking = {"linux-aarch64": ("high",)}
+    room.solve()
+    lock = read_lock(room.out)
+    assert set(lock.on("linux-aarch64")) == {"python", "shared", "torch"}
+    assert set(lock.on("linux-64")) == {"lab", "python", "shared", "torch", "tornado"}
+    assert check_lock(room.out, room.inputs) == []
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A web server that keeps its log to itself."""
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def mirror(room: Room) -> Iterator[str]:
+    """Serve the records over HTTP on this machine."""
+    (room.channel / "noarch").mkdir()
+    empty = {"info": {"subdir": "noarch"}, "packages": {}, "packages.conda": {}}
+    room.write("channel/noarch/repodata.json", json.dumps(empty))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(room.channel)))
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_mirror_gives_the_lock_that_the_channel_gives(
+    room: Room, mirror: str, solved: Room
+) -> None:
+    """Read over HTTP from another server, and the lock names the public channel alone."""
+    room.solve(mirror_url=mirror)
+    assert room.out.read_bytes() == solved.out.read_bytes()
+
+
+def test_a_mirror_that_is_gone_is_told_without_its_secrets(room: Room) -> None:
+    """Exit code 3, and the password is not in the text."""
+    with pytest.raises(LockError, match="can't be read") as caught:
+        room.solve(mirror_url="http://user:secret@127.0.0.1:9/")
+    assert "secret" not in str(caught.value)

@@ -21,6 +21,8 @@ IMAGE = "strata/train:embedded"
 IN_IMAGE = "/opt/strata/train"
 # What a careful cluster allows: nothing here may need more.
 CLOSED = ["--read-only", "--tmpfs=/tmp", "--cap-drop", "ALL", "--user", "54321:54321"]
+# What data loaders need: Docker's own 64 MiB are too little, which is a phase of its own.
+SHARED_MEMORY = "--shm-size=1g"
 TIMEOUT = 180
 # No GPU is used even where there is one: these are tests of gloo ranks.
 ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": ""}
@@ -56,7 +58,8 @@ class Trainer:
             return words, str(ROOT / "train")
         settings = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
         volume = ["-v", f"{ROOT / 'train'}:{IN_IMAGE}:ro"]
-        run = ["docker", "run", "--rm", "--network", network, *CLOSED, *settings, *volume]
+        run = ["docker", "run", "--rm", "--network", network, SHARED_MEMORY, *CLOSED]
+        run += [*settings, *volume]
         return [*run, IMAGE, "python"], IN_IMAGE
 
     def start(
@@ -68,10 +71,21 @@ class Trainer:
         processes: int = 0,
     ) -> subprocess.Popen[str]:
         """Start ddp-check; send it the signal `sent` once so many processes run."""
+        words = ["-W", "error", "{train}/ddp_check.py", *argv]
+        return self._start(words, env, network, sent, processes)
+
+    def _start(
+        self,
+        words: Sequence[str],
+        env: Mapping[str, str] | None,
+        network: str,
+        sent: int = 0,
+        processes: int = 0,
+    ) -> subprocess.Popen[str]:
         env = {**ENVIRONMENT, **(env or {})}
         python, train = self.command(env, network)
         probe = ["-c", (ROOT / "tests/train/probe.py").read_text(), str(sent), str(processes)]
-        program = [python[-1], "-W", "error", f"{train}/ddp_check.py", *argv]
+        program = [python[-1], *(word.replace("{train}", train) for word in words)]
         return subprocess.Popen(
             [*python, *probe, *program],
             env={**os.environ, **env},
@@ -88,6 +102,10 @@ class Trainer:
         if not found:
             pytest.fail(f"the run broke before its end:\n{left}", pytrace=False)
         return Result(process.returncode, out, err, json.loads(left))
+
+    def python(self, *words: str, env: Mapping[str, str] | None = None) -> Result:
+        """Run Python to its end; `{train}` in a word is where the files of train/ are."""
+        return self.finish(self._start(words, env, "none"))
 
     def check(self, *argv: str, **settings: Any) -> Result:  # noqa: ANN401 - as `start` has them
         """Run ddp-check to its end."""

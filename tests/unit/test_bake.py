@@ -29,6 +29,7 @@ def render(
         tools=Path("/tools"),
         rattler=Path("/rattler"),
         base=Path("/base"),
+        installer=Path("/installer"),
         steps={ENV: Path("/env")},
     )
     return render_bake(plan or project.plan(), build, project.root, contexts, base_ref)
@@ -73,7 +74,7 @@ def test_a_base_from_a_registry_is_named(project: SmallProject) -> None:
     digest = f"sha256:{'0' * 64}"
     new = f'image = "debian"\ndigest = "{digest}"\n'
     project.replace("locks/embedded/sources.toml", old, new)
-    bake = render(project, {ONE}, f"debian@{digest}")
+    bake = render(project, {ONE}, f"docker-image://debian@{digest}")
     assert parents(bake) == {ONE: f"docker-image://debian@{digest}"}
     assert list(bake["target"]) == [ONE]
 
@@ -126,3 +127,15 @@ def test_missing_steps_are_those_without_an_image(project: SmallProject) -> None
     plan = project.plan()
     there = {step.ref: "sha256:1" for step in plan.steps[:2]} | {"debian:12": "sha256:2"}
     assert [step.name for step in missing_steps(plan, there)] == [ENV, TOP]
+
+
+def test_a_layer_that_installs_miniconda_gets_the_installer(project: SmallProject) -> None:
+    """As a file of this machine, verified: the build downloads nothing."""
+    installer = '[installer]\nurl = "https://h.example/{arch}.sh"\n'
+    pinned = f'[installer.sha256]\n"linux/amd64" = "{"0" * 64}"\n[left_out]\n'
+    project.replace("locks/embedded/sources.toml", "[left_out]\n", installer + pinned)
+    project.replace("layers/20-two/layer.toml", "summary", "installer = true\nsummary")
+    targets = render(project, ALL)["target"]
+    with_installer = {n for n, t in targets.items() if "installer" in t.get("contexts", {})}
+    assert with_installer == {TWO}
+    assert targets[TWO]["contexts"]["installer"] == "/installer"

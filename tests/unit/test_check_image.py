@@ -20,7 +20,9 @@ from strata.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
+    from strata.check.options import Training
     from strata.record import Verdict
     from tests.projects import SmallProject
 
@@ -84,6 +86,7 @@ class Check:
         self.trained = 0
         self.trains: Verdict = "pass"
         self.force = False
+        self.nodes = 1
         monkeypatch.setattr(strata.check, "test_layers", self._test)
         monkeypatch.setattr(strata.check, "check_training", self._train)
 
@@ -95,9 +98,10 @@ class Check:
             if root
         )
 
-    def _train(self, _sdk: object, _image: str, nproc: str, gpus: str) -> Outcome:
+    def _train(self, _sdk: object, _image: str, how: Training, logs: Path) -> Outcome:
+        assert logs == self.root / "r"
         self.trained += 1
-        return outcome("ddp", self.trains, training_key(nproc, gpus))
+        return outcome("ddp", self.trains, training_key(how))
 
     def __call__(self, *earlier: ImageRecord) -> tuple[dict[str, Outcome], dict[str, str]]:
         """Check the image; return outcomes by name, and facts."""
@@ -113,6 +117,7 @@ class Check:
             gpus="none",
             force=self.force,
             report=self.root / "r.xml",
+            nodes=self.nodes,
         )
         return {o.name: o for o in outcomes}, facts
 
@@ -176,6 +181,14 @@ def test_what_passed_is_not_run_again(check: Check) -> None:
     first = check()
     assert check(record(*first)) == first
     assert (check.tested, check.trained) == (list(LAYERS), 1)
+
+
+def test_another_number_of_nodes_is_another_check(check: Check) -> None:
+    """What passed on one node says nothing of two."""
+    first = record(*check())
+    check.nodes = 2
+    check(first)
+    assert (check.tested, check.trained) == (list(LAYERS), 2)
 
 
 def test_force_runs_everything_again(check: Check) -> None:

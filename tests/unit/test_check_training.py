@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,8 @@ import requests.exceptions
 from docker.errors import APIError, NotFound
 
 from strata.check.container import HOST, PID, container_options, remove, remove_orphans, remove_own
+from strata.check.nodes import LOGS
+from strata.check.options import Training
 from strata.check.training import check_training, training_key
 
 if TYPE_CHECKING:
@@ -53,6 +57,10 @@ class Container:
         assert stdout != stderr
         return (self.stdout if stdout else self.stderr).encode()
 
+    def get_archive(self, path: str) -> tuple[list[bytes], None]:
+        """Return what ranks wrote: nothing here."""
+        raise NotFound(path)
+
     def remove(self, *, force: bool, v: bool) -> None:
         """Count."""
         assert force
@@ -69,6 +77,7 @@ class Engine:
         self.argv: list[str] = []
         self.options: dict[str, Any] = {}
         self.containers = SimpleNamespace(create=self._create)
+        self.info = lambda: {"SecurityOptions": ["name=seccomp,profile=builtin"]}
 
     def _create(self, image: str, argv: Sequence[str], **options: Any) -> Container:  # noqa: ANN401 - as docker has it
         assert image == "strata/x:y"
@@ -76,12 +85,27 @@ class Engine:
         return self.container
 
 
+class Network:
+    """A network that a check has made."""
+
+    def __init__(self, pid: int) -> None:
+        """Belong to a process."""
+        self.attrs = {"Labels": {PID: str(pid)}}
+        self.removed = 0
+
+    def remove(self) -> None:
+        """Count."""
+        self.removed += 1
+
+
 def check(container: Container, nproc: str = "", gpus: str = "none") -> tuple[str, str]:
     """Run the check in this container; return verdict and detail."""
     sdk: Any = Engine(container)
-    outcome = check_training(sdk, "strata/x:y", nproc, gpus)
+    how = Training(nproc=nproc, gpus=gpus)
+    with TemporaryDirectory() as folder:
+        outcome = check_training(sdk, "strata/x:y", how, Path(folder) / "logs")
     assert outcome.name == "ddp"
-    assert outcome.key == training_key(nproc, gpus)
+    assert outcome.key == training_key(how)
     assert container.removed == 1
     return outcome.verdict, outcome.detail
 
@@ -97,7 +121,9 @@ def test_a_failed_phase_is_named() -> None:
     report = json.dumps(REPORT | {"verdict": "fail", "phases": phases})
     verdict, detail = check(Container(code=6, stdout=report, stderr="last words\n"))
     assert verdict == "fail"
-    assert detail == ("CPU, gloo, 2 ranks\nall-reduce: rank 1: sum is 2, not 3, exit 6\nlast words")
+    assert detail.startswith(
+        "CPU, gloo, 2 ranks\nall-reduce: rank 1: sum is 2, not 3\nexit 6\nlast words\nlogs: /"
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,16 +171,18 @@ def test_a_check_that_takes_too_long_has_failed() -> None:
 @pytest.mark.parametrize(
     ("nproc", "gpus", "argv"),
     [
-        ("", "none", ["ddp-check", "--json"]),
-        ("4", "none", ["ddp-check", "--json", "--nproc", "4"]),
-        ("", "all", ["ddp-check", "--json", "--require-gpu"]),
+        ("", "none", []),
+        ("4", "none", ["--nproc", "4"]),
+        ("", "all", ["--require-gpu"]),
     ],
 )
-def test_gpus_are_required_where_they_are_given(nproc: str, gpus: str, argv: list[str]) -> None:
+def test_gpus_are_required_where_they_are_given(
+    nproc: str, gpus: str, argv: list[str], tmp_path: Path
+) -> None:
     """Then a run on the CPU is no pass."""
     sdk: Any = Engine(Container(stdout=json.dumps(REPORT)))
-    check_training(sdk, "strata/x:y", nproc, gpus)
-    assert sdk.argv == argv
+    check_training(sdk, "strata/x:y", Training(nproc=nproc, gpus=gpus), tmp_path / "logs")
+    assert sdk.argv == ["ddp-check", "--json", "--logs", LOGS, *argv]
     assert ("device_requests" in sdk.options) == (gpus == "all")
 
 
@@ -180,8 +208,13 @@ def test_only_what_nobody_owns_any_more_is_removed() -> None:
         asked.append(options)
         return [ours, orphan]
 
-    sdk: Any = SimpleNamespace(containers=SimpleNamespace(list=listed))
+    networks = [Network(os.getpid()), Network(4194305)]
+    sdk: Any = SimpleNamespace(
+        containers=SimpleNamespace(list=listed),
+        networks=SimpleNamespace(list=lambda **_: networks),
+    )
     assert remove_orphans(sdk) == 1
+    assert [network.removed for network in networks] == [0, 1]
     label = f"{HOST}={platform.node()}"
     assert asked == [{"all": True, "filters": {"label": label}, "ignore_removed": True}]
     assert (ours.removed, orphan.removed) == (0, 1)

@@ -21,10 +21,12 @@ from strata.errors import (
 ROOT = Path(__file__).parents[2]
 FLAGS = {
     "list": set(),
-    "plan": {"image", "variant", "json", "explain"},
-    "build": {"image", "variant", "no-check", "dry-run"},
+    "plan": {"image", "variant", "platform", "json", "explain"},
+    "build": {"image", "variant", "no-check", "from", "dry-run"},
+    "fetch": {"image", "variant", "to", "dry-run"},
+    "pin": {"variant", "dry-run"},
     "check": {"image", "variant", "nproc", "nodes", "gpus", "force", "dry-run"},
-    "lock": {"variant", "check", "dry-run"},
+    "lock": {"variant", "check", "channel", "cooldown", "markdown", "dry-run"},
     "push": {"image", "variant", "registry", "dry-run"},
 }
 
@@ -36,7 +38,7 @@ CONTEXTS = {context.name: context.args for context in make_namespace(ROOT).to_co
 def tasks() -> dict[str, set[str]]:
     """Return the flags of each task, by the task's name."""
     return {
-        name: {argument.name.replace("_", "-") for argument in args.values()}
+        name: {argument.name.strip("_").replace("_", "-") for argument in args.values()}
         for name, args in CONTEXTS.items()
     }
 

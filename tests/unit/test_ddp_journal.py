@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ddp.findings import Finding
 from ddp.journal import Journal, RankState, journal_file, read_journal
 
 
@@ -20,10 +21,10 @@ def test_a_rank_that_went_through_is_done(tmp_path: Path) -> None:
     journal.device({"index": 0})
     with journal.waiting("all_reduce"):
         pass
-    journal.passed("collectives", "exact")
+    journal.passed("collectives", Finding("exact", {"values": 3}))
     journal.done()
     state = read_journal(file, 0)
-    assert state.passed["collectives"][1] == "exact"
+    assert state.passed["collectives"][1] == Finding("exact", {"values": 3})
     assert (state.position, state.last, state.is_waiting) == (2, "all_reduce", False)
     assert (state.device, state.phase, state.is_done) == ({"index": 0}, "collectives", True)
 
@@ -36,6 +37,15 @@ def test_a_rank_whose_waiting_failed_still_waits(tmp_path: Path) -> None:
     journal.failed("connection closed")
     state = read_journal(journal_file(tmp_path, 0), 0)
     assert (state.is_waiting, state.failure, state.is_done) == (True, "connection closed", False)
+
+
+def test_a_phase_that_was_not_run_has_a_reason_and_no_pass(tmp_path: Path) -> None:
+    """It is kept apart from those that passed."""
+    journal = Journal(journal_file(tmp_path, 0))
+    journal.begins("gradients")
+    journal.not_run("gradients", "no such thing here")
+    state = read_journal(journal_file(tmp_path, 0), 0)
+    assert (state.not_run, state.passed) == ({"gradients": "no such thing here"}, {})
 
 
 def test_an_entry_cut_short_is_not_read(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """How ddp-check decides on backend, ranks and threads."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,18 @@ def test_a_required_gpu_that_is_not_there_makes_the_machine_unfit() -> None:
     assert plan(GPU, "--require-gpu").unfit is None
 
 
+def test_fewer_gpus_than_demanded_make_the_machine_unfit() -> None:
+    """Both numbers are told."""
+    assert plan(GPU, "--min-gpus", "5").unfit == "--min-gpus asks for 5 GPU, torch sees 4"
+    assert plan(GPU, "--min-gpus", "4").unfit is None
+
+
+def test_what_is_not_as_the_manifest_says_makes_the_machine_unfit() -> None:
+    """What was tested is not what is here."""
+    changed = replace(CPU, disagreements=("numpy is 1.26.4, the manifest says 2.4.6",))
+    assert (plan(changed).unfit or "").startswith("numpy is 1.26.4, the manifest says 2.4.6: what")
+
+
 def test_a_torch_without_the_backend_is_unfit() -> None:
     """GPUs without NCCL don't fall back to gloo, and a CPU needs gloo."""
     no_nccl = Machine(gpus=1, cores=1, has_nccl=False, has_gloo=True)
@@ -61,6 +74,6 @@ def test_a_torch_without_the_backend_is_unfit() -> None:
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
     """What the launcher writes is what the ranks read."""
-    written = plan(CPU, "--inject", "1:hang")
+    written = plan(CPU, "--inject", "1:hang", "--full")
     written.write(tmp_path / "plan.json")
     assert Plan.read(tmp_path / "plan.json") == written

@@ -1,12 +1,15 @@
 """What ddp-check says, as a table and as JSON."""
 
 import json
+from dataclasses import replace
 
 from ddp.arguments import parse
+from ddp.findings import Finding
 from ddp.journal import RankState
+from ddp.phases import RANK_PHASES
 from ddp.plan import Machine, Plan, make_plan
-from ddp.report import render_json, render_table, report_ranks, report_unfit
-from ddp.verdict import RANK_PHASES
+from ddp.report import render_json, render_table, report_ranks, report_unfit, with_phases
+from ddp.verdict import Phase
 
 FACTS = {"torch": "2.13.0", "cuda": None, "nccl": None, "gpus": 0}
 TIMES = (100.0, 110.0)
@@ -23,7 +26,7 @@ def done(rank: int) -> RankState:
     return RankState(
         rank,
         began=dict.fromkeys(RANK_PHASES, 104.0),
-        passed=dict.fromkeys(RANK_PHASES, (1.5, "fine")),
+        passed=dict.fromkeys(RANK_PHASES, (1.5, Finding("fine", {"values": 3}))),
         is_done=True,
     )
 
@@ -32,12 +35,13 @@ def test_a_pass_names_label_ranks_and_phases() -> None:
     """The document of a pass has the schema, the label and a pass for every phase."""
     report = report_ranks(cpu_plan(), [done(0), done(1)], {}, TIMES, None)
     document = json.loads(render_json(report))
-    assert document["schema"] == "strata.ddp-check/1"
+    assert document["schema"] == "strata.ddp-check/2"
     assert (document["verdict"], document["label"]) == ("pass", "CPU, gloo")
     assert (document["world_size"], document["backend"], document["seconds"]) == (2, "gloo", 10.0)
     assert [phase["name"] for phase in document["phases"]] == ["facts", *RANK_PHASES]
     assert {phase["outcome"] for phase in document["phases"]} == {"pass"}
     assert document["facts"] == {**FACTS, "cores": 4, "threads_per_rank": 2, "devices": []}
+    assert document["phases"][1]["data"] == {"values": 3}
     assert document["failed_rank"] is None
 
 
@@ -58,6 +62,26 @@ def test_what_could_not_start_fails_with_its_reason() -> None:
     assert report.verdict == "fail"
     assert report.phases[0].reason == plan.unfit
     assert {phase.outcome for phase in report.phases[1:]} == {"not run"}
+
+
+def test_a_port_that_is_taken_fails_the_rendezvous() -> None:
+    """What was found before it stays a pass."""
+    plan = replace(cpu_plan(), unfit="port 29500 is taken", unfit_phase="rendezvous")
+    report = report_unfit(plan, plan.unfit or "", TIMES)
+    assert [phase.outcome for phase in report.phases[:3]] == ["pass", "fail", "not run"]
+    assert report.phases[1].reason == "port 29500 is taken"
+    assert report.phases[2].reason == "rendezvous failed"
+    assert [phase.name for phase in report.phases] == ["facts", *RANK_PHASES]
+
+
+def test_only_what_is_required_must_have_run() -> None:
+    """A phase that is not required may be left out, and a failed one never."""
+    report = report_ranks(cpu_plan(), [done(0), done(1)], {}, TIMES, None)
+    left_out = Phase("collectives", "not run", reason="no such thing here")
+    phases = [left_out if phase.name == "collectives" else phase for phase in report.phases]
+    assert with_phases(report, phases, 12.0).verdict == "fail"
+    assert with_phases(report, report.phases, 12.0).verdict == "pass"
+    assert with_phases(report, report.phases, 12.0).seconds == 12.0
 
 
 def test_what_was_never_planned_has_no_label() -> None:

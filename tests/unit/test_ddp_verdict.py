@@ -5,12 +5,15 @@ from dataclasses import replace
 
 import pytest
 
+from ddp.findings import Finding
 from ddp.journal import RankState
-from ddp.verdict import RANK_PHASES, find_blame, judge_ranks
+from ddp.phases import RANK_PHASES
+from ddp.verdict import find_blame, judge_ranks
 
 TIMEOUT = 15.0
+LAST = RANK_PHASES[-1]
 BEGAN = {phase: float(at) for at, phase in enumerate(RANK_PHASES)}
-PASSED = dict.fromkeys(RANK_PHASES, (1.0, "fine"))
+PASSED = dict.fromkeys(RANK_PHASES, (1.0, Finding("fine")))
 DONE = RankState(0, 20, "the end", 4.0, BEGAN, PASSED, is_done=True)
 RUNNING = RankState(0, 10, "step 2", 5.0, BEGAN, {name: PASSED[name] for name in RANK_PHASES[:-1]})
 WAITING = replace(RUNNING, position=11, last="step 3", since=5.0)
@@ -32,14 +35,14 @@ def ranks(*states: RankState) -> list[RankState]:
         ([WAITING, RUNNING], {0: -15, 1: -11}, None, 1, "killed by SIGSEGV"),
         ([WAITING, RUNNING], {0: -15, 1: 3}, None, 1, "ended with exit code 3"),
         ([LEFT_ALONE, RUNNING], {0: 1}, None, 1, "exited early, without an error, in"),
-        ([TIMED_OUT, RUNNING], {0: 1, 1: -15}, None, 1, "hangs in training, after step 2"),
-        ([TIMED_OUT, RUNNING], {0: 1, 1: -9}, None, 1, "hangs in training, after step 2"),
+        ([TIMED_OUT, RUNNING], {0: 1, 1: -15}, None, 1, f"hangs in {LAST}, after step 2"),
+        ([TIMED_OUT, RUNNING], {0: 1, 1: -9}, None, 1, f"hangs in {LAST}, after step 2"),
         ([TIMED_OUT, RUNNING], {0: 1}, None, 1, "exited early or hangs"),
-        ([WAITING, RUNNING], {0: -6, 1: -15}, None, 1, "hangs in training"),
+        ([WAITING, RUNNING], {0: -6, 1: -15}, None, 1, f"hangs in {LAST}"),
         ([WAITING, RUNNING], {0: -6}, None, 1, "exited early or hangs"),
-        ([WAITING, RUNNING], {}, LATE, 1, f"hangs ({LATE}) in training"),
-        ([WAITING, WAITING], {}, LATE, None, "rank 1 in training, waiting for step 3"),
-        ([TIMED_OUT, TIMED_OUT], {0: 1, 1: 1}, None, 0, "timed out in training"),
+        ([WAITING, RUNNING], {}, LATE, 1, f"hangs ({LATE}) in {LAST}"),
+        ([WAITING, WAITING], {}, LATE, None, f"rank 1 in {LAST}, waiting for step 3"),
+        ([TIMED_OUT, TIMED_OUT], {0: 1, 1: 1}, None, 0, f"timed out in {LAST}"),
         ([DONE, RUNNING], {}, None, 1, "exited early, without an error, in"),
         ([DONE, DONE], {1: -11}, None, 1, "killed by SIGSEGV"),
         ([RankState(0), RankState(0)], {0: 1, 1: -15}, None, 0, "code 1 before its first phase"),
@@ -72,15 +75,36 @@ def test_phases_after_a_failed_one_have_not_run() -> None:
     failed = RankState(
         0,
         began={name: BEGAN[name] for name in RANK_PHASES[:2]},
-        passed={"rendezvous": (1.0, "fine")},
+        passed={"rendezvous": (1.0, Finding("fine"))},
         failure="sum is wrong",
         failed_at=2.0,
     )
     phases, _ = judge_ranks(ranks(RUNNING, failed), {1: 1}, 3.0, None, TIMEOUT)
-    assert [phase.outcome for phase in phases] == ["pass", "fail", "not run", "not run"]
+    assert [phase.outcome for phase in phases[:2]] == ["pass", "fail"]
+    assert {phase.outcome for phase in phases[2:]} == {"not run"}
     assert phases[1].reason == "rank 1: sum is wrong"
     assert phases[1].seconds == 2.0
-    assert phases[2].reason == "collectives failed"
+    assert phases[2].reason == f"{RANK_PHASES[1]} failed"
+
+
+def test_a_phase_that_no_rank_could_run_is_not_run() -> None:
+    """It has a reason, is no pass, and those after it have their own outcomes."""
+    name = RANK_PHASES[1]
+    passed = {other: PASSED[other] for other in RANK_PHASES if other != name}
+    skipped = replace(DONE, passed=passed, not_run={name: "no such thing here"})
+    phases, blame = judge_ranks(ranks(skipped, skipped), {}, 9.0, None, TIMEOUT)
+    assert [phase.outcome for phase in phases[:3]] == ["pass", "not run", "pass"]
+    assert (phases[1].reason, phases[1].seconds, blame) == ("no such thing here", None, None)
+
+
+def test_a_phase_that_only_some_ranks_ran_has_failed() -> None:
+    """Ranks that disagree on what can be checked have checked nothing."""
+    name = RANK_PHASES[1]
+    passed = {other: PASSED[other] for other in RANK_PHASES if other != name}
+    skipped = replace(DONE, passed=passed, not_run={name: "no such thing here"})
+    phases, _ = judge_ranks(ranks(DONE, skipped), {}, 9.0, None, TIMEOUT)
+    assert phases[1].outcome == "fail"
+    assert phases[1].reason == "the others ran it, but not rank 1: no such thing here"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import yaml
 
 from strata.lock import LockInputs, check_lock, inputs_digest, lock_inputs
 
-ROOT = Path(__file__).parents[2]
 CHANNEL = "https://embedded.strata.invalid/"
 PINS = f"""\
 accelerator: cpu
@@ -252,15 +250,3 @@ def test_a_lock_that_lacks_a_dependency_is_refused(variant: Variant) -> None:
     """Every layer's packages are there, down to the last dependency."""
     variant.lock["package"][2]["dependencies"] = {"tornado": ""}  # type: ignore[index]
     assert variant.problems() == ["upper.yml: linux-64: lab needs tornado, which the lock lacks"]
-
-
-@pytest.mark.parametrize(
-    "pins", sorted((ROOT / "locks").glob("*/pins.yml")), ids=lambda path: path.parent.name
-)
-def test_the_locks_of_this_repository_are_current(pins: Path) -> None:
-    """What is committed can be built from: no lock is stale, broken or incomplete."""
-    environments = {
-        tomllib.loads(path.with_name("layer.toml").read_text(encoding="utf-8"))["category"]: path
-        for path in sorted((ROOT / "layers").glob("*/environment.yml"))
-    }
-    assert check_lock(pins.with_name("conda-lock.yml"), lock_inputs(environments, pins)) == []

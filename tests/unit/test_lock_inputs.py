@@ -24,6 +24,7 @@ virtual-packages:
 pins:
   python: 3.11.*
 """
+CUDA_PINS = PINS.replace("cpu", "cuda") + 'minimum-driver: "525.60.13"\n'
 LOWER = """\
 dependencies:
   - python
@@ -77,7 +78,7 @@ def test_digest_ignores_comments_order_and_space(tmp_path: Path) -> None:
     [
         {"pins": PINS.replace("3.11", "3.12")},
         {"pins": PINS.replace("2.36", "2.28")},
-        {"pins": PINS.replace("cpu", "cuda")},
+        {"pins": CUDA_PINS},
         {"pins": PINS.replace("embedded.", "other.")},
         {"pins": PINS.replace("linux-64", "linux-aarch64")},
         {"lower": LOWER.replace(">=2", ">=1")},
@@ -87,6 +88,14 @@ def test_digest_ignores_comments_order_and_space(tmp_path: Path) -> None:
 def test_digest_follows_every_input(tmp_path: Path, texts: dict[str, str]) -> None:
     """Each single fact that decides a solve changes the digest."""
     assert inputs_digest(read(tmp_path, **texts)) != inputs_digest(read(tmp_path))
+
+
+def test_the_minimum_driver_is_part_of_what_a_lock_claims(tmp_path: Path) -> None:
+    """Another driver makes another digest."""
+    later = CUDA_PINS.replace("525.60.13", "575.51.03")
+    assert inputs_digest(read(tmp_path, pins=later)) != inputs_digest(
+        read(tmp_path, pins=CUDA_PINS)
+    )
 
 
 def test_digest_follows_the_wheels_that_a_channel_is_made_of(tmp_path: Path) -> None:
@@ -175,3 +184,44 @@ def test_a_missing_file_is_a_definition_error(tmp_path: Path) -> None:
     """A variant without pins.yml is refused by name."""
     with pytest.raises(DefinitionError, match=r"pins\.yml: can't be read"):
         lock_inputs({}, tmp_path / "pins.yml")
+
+
+@pytest.mark.parametrize(
+    ("pins", "expected"),
+    [
+        (
+            CUDA_PINS.replace('"525.60.13"', "525.6"),
+            '"minimum-driver" is missing, or is no version',
+        ),
+        (CUDA_PINS.replace('minimum-driver: "525.60.13"', ""), '"minimum-driver" is missing'),
+        (CUDA_PINS.replace("cuda", "cpu"), "a variant without CUDA needs no driver"),
+    ],
+)
+def test_the_minimum_driver_stands_where_cuda_does(
+    tmp_path: Path, pins: str, expected: str
+) -> None:
+    """A CUDA variant declares it as text, and no other may."""
+    assert expected in refusal(tmp_path, pins=pins)
+
+
+def test_what_a_layer_asks_for_beside_cuda_is_asked_for_there_alone(tmp_path: Path) -> None:
+    """The list `cuda` of an environment.yml counts where the accelerator is CUDA."""
+    lower = LOWER + "cuda: [nvidia-ml-py]\n"
+    (with_cuda, _) = read(tmp_path, pins=CUDA_PINS, lower=lower).environments
+    (without, _) = read(tmp_path, lower=lower).environments
+    assert with_cuda.roots == ("numpy", "nvidia-ml-py", "python")
+    assert without.roots == ("numpy", "python")
+
+
+def test_a_platform_may_have_no_part_of_a_layer(tmp_path: Path) -> None:
+    """The layer is not among its environments, and the lock says for what it was solved."""
+    both = PINS.replace("  - linux-64", "  - linux-64\n  - linux-aarch64").replace(
+        '  linux-64:\n    __glibc: "2.36"\n',
+        '  linux-64: {__glibc: "2.36"}\n  linux-aarch64: {__glibc: "2.36"}\n',
+    )
+    read(tmp_path, pins=both)
+    files = {"pytorch": tmp_path / "lower.yml", "jupyter": tmp_path / "upper.yml"}
+    inputs = lock_inputs(files, tmp_path / "pins.yml", {"linux-aarch64": ("jupyter",)})
+    assert [one.category for one in inputs.on("linux-64")] == ["pytorch", "jupyter"]
+    assert [one.category for one in inputs.on("linux-aarch64")] == ["pytorch"]
+    assert inputs.facts()["lacking.linux-aarch64"] == "jupyter"

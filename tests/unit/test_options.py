@@ -19,6 +19,11 @@ def test_a_number_of_ranks_is_taken(nproc: str) -> None:
     assert check_options(**GOOD | {"nproc": nproc}) == expected
 
 
+def test_several_nodes_are_taken() -> None:
+    """One engine can hold them all."""
+    assert check_options(**GOOD | {"nodes": 3}) == CheckOptions(nodes=3)
+
+
 @pytest.mark.parametrize(
     ("given", "place"),
     [
@@ -26,8 +31,8 @@ def test_a_number_of_ranks_is_taken(nproc: str) -> None:
         ({"nproc": "-1"}, "--nproc"),
         ({"nproc": "two"}, "--nproc"),
         ({"nproc": "²"}, "--nproc"),
-        ({"nodes": 2}, "--nodes"),
         ({"nodes": 0}, "--nodes"),
+        ({"nodes": -1}, "--nodes"),
         ({"gpus": "one"}, "--gpus"),
         ({"gpus": ""}, "--gpus"),
     ],
@@ -42,6 +47,6 @@ def test_what_cannot_be_done_is_refused(given: dict[str, Any], place: str) -> No
 def test_all_flags_are_told_at_once() -> None:
     """In the order of the help."""
     with pytest.raises(DefinitionError) as failure:
-        check_options(nproc="x", nodes=3, gpus="x", force=True)
+        check_options(nproc="x", nodes=0, gpus="x", force=True)
     places = [problem.where for problem in failure.value.problems]
     assert places == ["--nproc", "--nodes", "--gpus"]

@@ -190,3 +190,33 @@ def test_labels_say_what_an_image_is(project: SmallProject) -> None:
     labels = project.plan().steps[1].labels
     assert labels["org.opencontainers.image.base.name"] == "ubuntu:24.04"
     assert labels["org.opencontainers.image.base.digest"] == digest
+
+
+def test_what_a_layer_asks_for_beside_cuda_is_in_cuda_variants_alone(project: SmallProject) -> None:
+    """And the image says which driver it needs."""
+    text = "dependencies: [library]\ncuda: [tool]\n"
+    project.write(f"layers/{ENV}/environment.yml", text)
+    project.relock()
+    (without,) = [step for step in project.plan("whole").steps if step.layer.name == ENV]
+    assert [package.name for package in without.packages] == ["library"]
+    assert "strata.minimum-driver" not in without.labels
+    pins = "locks/embedded/pins.yml"
+    project.replace(pins, "accelerator: cpu", 'accelerator: cuda\nminimum-driver: "525.60.13"')
+    project.relock()
+    (beside,) = [step for step in project.plan("whole").steps if step.layer.name == ENV]
+    assert [package.name for package in beside.packages] == ["library", "tool"]
+    assert beside.labels["strata.minimum-driver"] == "525.60.13"
+
+
+def test_a_step_follows_the_installer_that_it_runs(project: SmallProject) -> None:
+    """Another sha256 is another step; layers without it stay."""
+    project.replace(f"layers/{TWO}/layer.toml", "summary", "installer = true\nsummary")
+    table = '[installer]\nurl = "https://example.org/i.sh"\n[installer.sha256]\n"linux/amd64" = "'
+    project.replace(SOURCES, "[left_out]", f'{table}{"a" * 64}"\n[left_out]')
+    before = project.plan("pair")
+    project.replace(SOURCES, "a" * 64, "b" * 64)
+    after = project.plan("pair")
+    assert [a.digest == b.digest for a, b in zip(before.steps, after.steps, strict=True)] == [
+        True,
+        False,
+    ]

@@ -5,15 +5,24 @@ from __future__ import annotations
 import argparse
 import math
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ddp.errors import Refused
+from ddp.nodes import ONE_HOST, Nodes, add_arguments, take_nodes
+from ddp.phases import FAULTS
+from ddp.thresholds import (
+    NO_THRESHOLDS,
+    Thresholds,
+    add_threshold_arguments,
+    take_thresholds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FAULTS = ("raise", "exit", "kill", "hang", "wrong-sum", "wrong-gradient", "diverge")
-TIMEOUT = 60.0
+# Twice what it takes on two busy cores: a rank that hangs is noticed long before.
+QUICK_TIMEOUT, FULL_TIMEOUT = 120.0, 600.0
 
 
 @dataclass(frozen=True)
@@ -31,8 +40,13 @@ class Arguments:
     nproc: int | None
     as_json: bool
     require_gpu: bool
+    is_full: bool
     timeout: float
     inject: Injection | None
+    nodes: Nodes = ONE_HOST
+    thresholds: Thresholds = NO_THRESHOLDS
+    plot: Path | None = None
+    logs: Path | None = None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -95,9 +109,10 @@ def parse(argv: Sequence[str]) -> Arguments:
     parser.add_argument(
         "--timeout",
         type=_timeout,
-        default=TIMEOUT,
+        default=None,
         metavar="S",
-        help=f"seconds for the whole check (default {TIMEOUT:.0f})",
+        help="seconds for the whole check "
+        f"(default {QUICK_TIMEOUT:.0f}, with --full {FULL_TIMEOUT:.0f})",
     )
     parser.add_argument(
         "--inject",
@@ -106,4 +121,32 @@ def parse(argv: Sequence[str]) -> Arguments:
         metavar="RANK:FAULT",
         help=f"give a rank a fault, to see the check fail: {', '.join(FAULTS)}",
     )
-    return Arguments(**vars(parser.parse_args(argv)))
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="draw bandwidth by message size and throughput by ranks, as SVG",
+    )
+    parser.add_argument(
+        "--logs",
+        type=Path,
+        default=None,
+        metavar="FOLDER",
+        help="keep what each rank writes in this folder, too",
+    )
+    add_arguments(parser)
+    add_threshold_arguments(parser)
+    extent = parser.add_mutually_exclusive_group()
+    extent.add_argument(
+        "--quick", action="store_false", dest="is_full", help="what takes seconds (default)"
+    )
+    extent.add_argument(
+        "--full", action="store_true", dest="is_full", help="everything; takes minutes"
+    )
+    parser.set_defaults(is_full=False)
+    values = vars(parser.parse_args(argv))
+    if values["timeout"] is None:
+        values["timeout"] = FULL_TIMEOUT if values["is_full"] else QUICK_TIMEOUT
+    nodes, thresholds = take_nodes(values), take_thresholds(values)
+    return Arguments(**values, nodes=nodes, thresholds=thresholds)

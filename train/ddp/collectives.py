@@ -1,66 +1,169 @@
-"""Phase: what all_reduce and broadcast give, beside what they must give."""
+"""Phase: what every collective gives, beside what it must give, and how fast it is."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import distributed
 
+from ddp.bandwidth import GIGA, KIB, MIB, measure, sizes
 from ddp.errors import PhaseFailed
+from ddp.findings import Finding
+from ddp.patterns import EXACT
+from ddp.thresholds import best_busbw
+from ddp.trials import TRIALS, Trial, Values
 
 if TYPE_CHECKING:
     from ddp.context import Context
 
-VALUES = 65536
-PERIOD = 100
-# A multiple of this does not fit into a float32: an integer sum that takes a
-# detour through floating point is found out.
-INTEGER_UNIT = 2**40 + 1
+# Each type's values are compared at these sizes; float32's at all of them.
+COMPARED = (4 * KIB + 8, MIB)
+LARGEST = {"gloo": 16 * MIB, "nccl": 256 * MIB}
+TIMED_DTYPE = "float32"
+# A size is timed over this many calls: small ones first.
+QUICK_CALLS, FULL_CALLS = (5, 2), (20, 5)
+FEW_BYTES = MIB
+COPIED_BYTES = 64 * MIB
+COPIES = 3
+# What gloo may lack, by the version of torch; without the others nothing trains.
+OPTIONAL = ("all_to_all", "reduce_scatter")
+OPTIONAL_DTYPES = ("bfloat16", "float16")
 
 
-def check_collectives(context: Context) -> str:
-    """Sum known values over all ranks and broadcast rank 0's; all must be exact.
+def check_collectives(context: Context) -> Finding:
+    """Compare each collective with its closed form, exactly, and time it in float32.
 
-    Rank r gives (r + 1) * p, so with R ranks the sum is R (R + 1) / 2 * p; the
-    float32 values stay under 2**24 and the int64 ones under 2**63 up to 400 ranks.
+    A time is the slowest rank's mean over some calls.  What the backend lacks
+    is listed under `unsupported`; NCCL may lack nothing.
     """
-    ranks = context.world_size
-    for dtype, unit in ((torch.float32, 1), (torch.int64, INTEGER_UNIT)):
-        pattern = _pattern(context, dtype) * unit
-        values = pattern * (context.rank + 1)
-        with context.journal.waiting(f"all_reduce of {_name(dtype)}"):
-            distributed.all_reduce(values)
-            _finish(context)
-        if context.fault == "wrong-sum":
-            values[-1] += 1
-        _compare(values, pattern * (ranks * (ranks + 1) // 2), f"all_reduce of {_name(dtype)}")
-        values = pattern.clone() if context.rank == 0 else torch.zeros_like(pattern)
-        with context.journal.waiting(f"broadcast of {_name(dtype)}"):
-            distributed.broadcast(values, src=0)
-            _finish(context)
-        _compare(values, pattern, f"broadcast of {_name(dtype)}")
-    return f"all_reduce and broadcast of {VALUES} float32 and int64 values are exact"
+    unsupported: list[str] = []
+    rows: list[dict[str, Any]] = []
+    for label, (operation, _) in TRIALS.items():
+        for dtype in EXACT:
+            try:
+                rows += _try(context, label, operation, dtype)
+            except RuntimeError as error:
+                if not _may_lack(context, operation, dtype, error):
+                    raise
+                unsupported.append(f"{label} of {dtype}")
+    _share_slowest(context, rows)
+    limits = _copy_speeds(context)
+    copy = limits["memory_copy_gb_per_s"]
+    return Finding(
+        f"{_listing(unsupported)}; bus bandwidth of all_reduce at best {best_busbw(rows):.2f} "
+        f"GB/s, a memory copy has {copy:.2f} GB/s",
+        {"bandwidth": rows, "limits": limits, "unsupported": unsupported},
+    )
 
 
-def _pattern(context: Context, dtype: Any) -> Any:  # noqa: ANN401 - torch's types
-    return (torch.arange(VALUES, device=context.device) % PERIOD + 1).to(dtype)
+def _try(context: Context, label: str, operation: str, dtype: str) -> list[dict[str, Any]]:
+    """Run one collective in one type at all its sizes; return what was timed."""
+    is_timed = dtype == TIMED_DTYPE
+    largest = LARGEST[context.plan.backend]
+    rows = []
+    timed = sizes(largest, is_full=context.is_full) if is_timed else ()
+    for size in sorted({*COMPARED, *timed}):
+        values = Values(context.rank, context.world_size, dtype, context.device, size)
+        trial = TRIALS[label][1](values)
+        with context.journal.waiting(f"{label} of {dtype}, {trial.size_bytes} bytes"):
+            trial.call()
+            finish(context)
+        if context.fault == f"wrong-{_fault(label)}":
+            trial.result[-1] += 1
+        _compare(trial, f"{label} of {dtype}")
+        if size in timed:
+            seconds = _time(context, trial)
+            row = measure(operation, trial.size_bytes, seconds, context.world_size)
+            rows.append({"label": label, "operation": operation, **row})
+    return rows
 
 
-def _finish(context: Context) -> None:
-    if context.device.type == "cuda":  # NCCL's calls return before they are done
+def _fault(label: str) -> str:
+    return {"all_reduce (sum)": "sum", "all_reduce (max)": "max"}.get(
+        label, label.replace("_", "-")
+    )
+
+
+def _time(context: Context, trial: Trial) -> float:
+    few, many = FULL_CALLS if context.is_full else QUICK_CALLS
+    calls = few if trial.size_bytes <= FEW_BYTES else many
+    with context.journal.waiting("the timed calls"):
+        distributed.barrier()
+        finish(context)
+        began = time.perf_counter()
+        for _ in range(calls):
+            trial.call()
+        finish(context)
+        return (time.perf_counter() - began) / calls
+
+
+def finish(context: Context) -> None:
+    """Wait for the device: NCCL's calls return before they are done."""
+    if context.device.type == "cuda":
         torch.cuda.synchronize(context.device)
 
 
-def _compare(got: Any, expected: Any, what: str) -> None:  # noqa: ANN401 - tensors
-    wrong = (got != expected).nonzero().flatten()
+def _compare(trial: Trial, what: str) -> None:
+    wrong = (trial.result != trial.expected).nonzero().flatten()
     if len(wrong) > 0:
         first = int(wrong[0])
         raise PhaseFailed(
-            f"{what} is wrong in {len(wrong)} of {len(got)} values: value {first} is "
-            f"{got[first].item()}, expected {expected[first].item()}"
+            f"{what} is wrong in {len(wrong)} of {len(trial.result)} values: value {first} is "
+            f"{trial.result[first].item()}, expected {trial.expected[first].item()}"
         )
 
 
-def _name(dtype: object) -> str:
-    return str(dtype).removeprefix("torch.")
+def _may_lack(context: Context, operation: str, dtype: str, error: RuntimeError) -> bool:
+    is_optional = operation in OPTIONAL or dtype in OPTIONAL_DTYPES
+    texts = ("not support", "unsupported", "not implemented", "Invalid scalar type")
+    is_lack = any(text in str(error) for text in texts)
+    return context.plan.backend == "gloo" and is_optional and is_lack
+
+
+def _share_slowest(context: Context, rows: list[dict[str, Any]]) -> None:
+    """Put the slowest rank's time into every row."""
+    times = torch.tensor([row["seconds"] for row in rows], dtype=torch.float64)
+    times = times.to(context.device)
+    with context.journal.waiting("all_reduce of times"):
+        distributed.all_reduce(times, distributed.ReduceOp.MAX)
+        slowest = times.tolist()
+    for row, seconds in zip(rows, slowest):  # noqa: B905 - `strict` needs Python 3.10
+        row.update(measure(row["operation"], row["size_bytes"], seconds, context.world_size))
+
+
+def _copy_speeds(context: Context) -> dict[str, float]:
+    """Return what bounds a collective here, in GB/s: each byte copied counts once.
+
+    `peer_copy_gb_per_s` is from this rank's GPU to another, where rank 0 may.
+    """
+    with context.journal.waiting("the copying of all ranks' memory"):
+        distributed.barrier()
+        finish(context)
+    limits = {"memory_copy_gb_per_s": _copy_speed(context, context.device)}
+    peers = torch.cuda.device_count() if context.device.type == "cuda" else 0
+    if context.rank == 0 and peers > 1:
+        peer = (context.local_rank + 1) % peers
+        if torch.cuda.can_device_access_peer(context.local_rank, peer):
+            limits["peer_copy_gb_per_s"] = _copy_speed(context, torch.device("cuda", peer))
+    return limits
+
+
+def _copy_speed(context: Context, target: Any) -> float:  # noqa: ANN401 - a device
+    source = torch.ones(COPIED_BYTES, dtype=torch.uint8, device=context.device)
+    copy = torch.zeros(COPIED_BYTES, dtype=torch.uint8, device=target)
+    best = 0.0
+    for _ in range(COPIES):
+        finish(context)
+        began = time.perf_counter()
+        copy.copy_(source)
+        finish(context)
+        best = max(best, COPIED_BYTES / (time.perf_counter() - began) / GIGA)
+    return best
+
+
+def _listing(unsupported: list[str]) -> str:
+    names = ", ".join(TRIALS)
+    lacks = f" (this backend has no {', no '.join(unsupported)})" if unsupported else ""
+    return f"{names} are exact in {', '.join(EXACT)}{lacks}"

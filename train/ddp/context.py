@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ddp.journal import Journal
+    from ddp.plan import Plan
 
 
 class InjectedError(Exception):
@@ -19,13 +22,28 @@ class InjectedError(Exception):
 
 @dataclass(frozen=True)
 class Context:
-    """One rank: its number, its device, its journal, and the fault that it shall have."""
+    """One rank: its number, its device, its journal, and the fault that it shall have.
+
+    `folder` is the scratch folder that all ranks of this host share.
+    """
 
     rank: int
-    world_size: int
+    local_rank: int
+    plan: Plan
     device: Any
     journal: Journal
+    folder: Path
     fault: str | None
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return self.plan.world_size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether --full was asked for."""
+        return self.plan.is_full
 
     def strike(self) -> None:
         """Raise, exit, die or hang, if that is this rank's fault."""

@@ -24,3 +24,7 @@ class Refused(Exception):  # noqa: N818 - it refuses to start: no check has been
 
 class PhaseFailed(Exception):  # noqa: N818 - the outcome of a phase, not an error in the program
     """A phase has found that something is not what it must be; its text is the reason."""
+
+
+class PhaseNotRun(Exception):  # noqa: N818 - the outcome of a phase, not an error in the program
+    """A phase can't be asked here; its text is the reason.  Never a pass."""

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ddp.findings import Finding
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -17,6 +19,12 @@ if TYPE_CHECKING:
 def journal_file(folder: Path, rank: int) -> Path:
     """Return where the rank keeps its journal."""
     return folder / f"rank-{rank}.jsonl"
+
+
+def journal_files(folder: Path) -> dict[int, Path]:
+    """Return the journals that are in the folder, by rank."""
+    files = folder.glob("rank-*.jsonl")
+    return {int(file.stem.partition("-")[2]): file for file in files}
 
 
 class Journal:
@@ -40,9 +48,13 @@ class Journal:
         """Note that a phase begins."""
         self._note("begin", phase=phase)
 
-    def passed(self, phase: str, detail: str) -> None:
+    def passed(self, phase: str, finding: Finding) -> None:
         """Note that a phase has passed, and what it has found."""
-        self._note("pass", phase=phase, detail=detail)
+        self._note("pass", phase=phase, detail=finding.detail, data=dict(finding.data))
+
+    def not_run(self, phase: str, reason: str) -> None:
+        """Note that a phase can't be asked here, and why."""
+        self._note("not run", phase=phase, reason=reason)
 
     def device(self, facts: dict[str, Any]) -> None:
         """Note which device the rank uses."""
@@ -84,11 +96,14 @@ class RankState:
     last: str | None = None
     since: float | None = None
     began: dict[str, float] = field(default_factory=dict)
-    passed: dict[str, tuple[float, str]] = field(default_factory=dict)
+    passed: dict[str, tuple[float, Finding]] = field(default_factory=dict)
+    not_run: dict[str, str] = field(default_factory=dict)
     failure: str | None = None
     failed_at: float | None = None
     device: dict[str, Any] | None = None
     is_done: bool = False
+    host: str | None = None
+    is_lost: bool = False
 
     @property
     def is_waiting(self) -> bool:
@@ -104,25 +119,31 @@ class RankState:
 def read_journal(file: Path, rank: int) -> RankState:
     """Return how far the rank has come; a missing file means not even begun."""
     lines = file.read_text().split("\n") if file.exists() else [""]
-    values: dict[str, Any] = {"began": {}, "passed": {}, "position": 0}
+    values: dict[str, Any] = {"began": {}, "passed": {}, "not_run": {}, "position": 0}
     for line in lines[:-1]:  # what follows the last line end is an entry cut short, or nothing
-        entry = json.loads(line)
-        event, now = entry["event"], entry["t"]
-        if event == "begin":
-            values["began"][entry["phase"]] = now
-        elif event == "pass":
-            seconds = now - values["began"][entry["phase"]]
-            values["passed"][entry["phase"]] = (seconds, entry["detail"])
-        elif event == "wait":
-            values.update(position=values["position"] + 1, last=entry["what"])
-        elif event == "go":
-            values["position"] += 1
-        elif event == "device":
-            values["device"] = entry["facts"]
-        elif event == "fail":
-            values.update(failure=entry["reason"], failed_at=now)
-        elif event == "done":
-            values["is_done"] = True
-        if event in ("begin", "wait", "go"):
-            values["since"] = now
+        _enter(values, json.loads(line))
     return RankState(rank=rank, **values)
+
+
+def _enter(values: dict[str, Any], entry: dict[str, Any]) -> None:
+    """Bring the values of a `RankState` up to date with one entry."""
+    event, now = entry["event"], entry["t"]
+    if event == "begin":
+        values["began"][entry["phase"]] = now
+    elif event == "pass":
+        seconds = now - values["began"][entry["phase"]]
+        values["passed"][entry["phase"]] = (seconds, Finding(entry["detail"], entry["data"]))
+    elif event == "not run":
+        values["not_run"][entry["phase"]] = entry["reason"]
+    elif event == "wait":
+        values.update(position=values["position"] + 1, last=entry["what"])
+    elif event == "go":
+        values["position"] += 1
+    elif event == "device":
+        values["device"] = entry["facts"]
+    elif event == "fail":
+        values.update(failure=entry["reason"], failed_at=now)
+    elif event == "done":
+        values["is_done"] = True
+    if event in ("begin", "wait", "go"):
+        values["since"] = now

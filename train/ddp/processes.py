@@ -11,10 +11,10 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 # linux/prctl.h
 PR_SET_PDEATHSIG = 1
@@ -47,15 +47,29 @@ def module_argv(module: str, *words: str) -> list[str]:
     return [sys.executable, "-m", "ddp.start", str(os.getpid()), module, *words]
 
 
-def supervise(argv: Sequence[str], timeout: float, started: float) -> Ending:
+def supervise(
+    argv: Sequence[str],
+    timeout: float,
+    started: float,
+    *,
+    output: IO[str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Ending:
     """Run the launcher until `timeout` seconds after `started` at most.
 
-    Its output, and that of all ranks, goes to our stderr.  When this returns
-    or raises, the processes that it started have been ended.
+    Its output, and that of all ranks, goes to `output`, or to our stderr where
+    there is none; `env` None means our environment.  When this returns or
+    raises, the processes that it started have been ended.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     launcher = subprocess.Popen(
-        argv, cwd=TRAIN, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True
+        argv,
+        cwd=TRAIN,
+        stdin=subprocess.DEVNULL,
+        stdout=output or sys.stderr,
+        stderr=output,
+        start_new_session=True,
+        env=env,
     )
     code: int | None = None
     try:

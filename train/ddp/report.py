@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ddp.verdict import RANK_PHASES, Blame, Phase, judge_ranks
+from ddp.phases import RANK_PHASES, find_spec
+from ddp.verdict import Blame, Phase, judge_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from ddp.journal import RankState
     from ddp.plan import Plan
 
-SCHEMA = "strata.ddp-check/1"
+SCHEMA = "strata.ddp-check/2"
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Report:
 
     schema: str
     verdict: str
+    mode: str
     label: str | None
     world_size: int | None
     backend: str | None
@@ -33,7 +35,7 @@ class Report:
 
     @property
     def has_passed(self) -> bool:
-        """Whether every phase has passed."""
+        """Whether no phase has failed, and every required one has passed."""
         return self.verdict == "pass"
 
 
@@ -44,7 +46,10 @@ def report_ranks(
     times: tuple[float, float],
     late: str | None,
 ) -> Report:
-    """Report on ranks that ran; `times` are start and end of the check in seconds."""
+    """Report on ranks that ran; `times` are start and end of the ranks in seconds.
+
+    The phases that the supervisor runs are not in it: see `with_phases`.
+    """
     started, ended_at = times
     phases, blame = judge_ranks(states, ends, ended_at, late, plan.group_timeout)
     began = [began for state in states for began in state.began.values()]
@@ -56,12 +61,27 @@ def report_ranks(
 def report_unfit(plan: Plan | None, reason: str, times: tuple[float, float]) -> Report:
     """Report that no rank could be started, and why."""
     seconds = times[1] - times[0]
-    phases = (
-        Phase("facts", "fail", seconds, _facts_line(plan) if plan else None, reason),
-        *(Phase(name, "not run", reason="facts failed") for name in RANK_PHASES),
+    line = _facts_line(plan) if plan else None
+    at_fault = plan.unfit_phase if plan else "facts"
+    phases = [Phase("facts", "pass", seconds, line)] if at_fault != "facts" else []
+    phases.append(Phase(at_fault, "fail", seconds, None if phases else line, reason))
+    phases += [
+        Phase(name, "not run", reason=f"{at_fault} failed")
+        for name in RANK_PHASES
+        if name != at_fault
+    ]
+    values = {**plan.facts, "devices": []} if plan else {}
+    return _report(plan, values, tuple(phases), None, times)
+
+
+def with_phases(report: Report, phases: Sequence[Phase], seconds: float) -> Report:
+    """Return the report with these phases; `seconds` is the time of the whole check."""
+    return replace(
+        report,
+        verdict=_verdict(phases, report.mode),
+        phases=tuple(phases),
+        seconds=seconds,
     )
-    facts = {**plan.facts, "devices": []} if plan else {}
-    return _report(plan, facts, phases, None, times)
 
 
 def _report(
@@ -71,10 +91,11 @@ def _report(
     blame: Blame | None,
     times: tuple[float, float],
 ) -> Report:
-    has_passed = all(phase.outcome == "pass" for phase in phases)
+    mode = "full" if plan is not None and plan.is_full else "quick"
     return Report(
         schema=SCHEMA,
-        verdict="pass" if has_passed else "fail",
+        verdict=_verdict(phases, mode),
+        mode=mode,
         label=plan.label if plan else None,
         world_size=plan.world_size if plan else None,
         backend=plan.backend if plan else None,
@@ -85,15 +106,31 @@ def _report(
     )
 
 
+def _is_required(phase: Phase, mode: str) -> bool:
+    return find_spec(phase.name).is_required(is_full=mode == "full")
+
+
+def _verdict(phases: Sequence[Phase], mode: str) -> str:
+    missing = [
+        phase
+        for phase in phases
+        if phase.outcome == "fail" or (phase.outcome != "pass" and _is_required(phase, mode))
+    ]
+    return "fail" if missing else "pass"
+
+
 def render_json(report: Report) -> str:
     """Return the report as one JSON document; docs/ddp-check.md describes it."""
-    return json.dumps(asdict(report), indent=2)
+    document = asdict(report)
+    for phase, values in zip(report.phases, document["phases"]):  # noqa: B905 - `strict` needs Python 3.10
+        values["required"] = _is_required(phase, report.mode)
+    return json.dumps(document, indent=2)
 
 
 def render_table(report: Report) -> str:
     """Return the report as lines for people."""
     ranks = "" if report.world_size is None else f", {report.world_size} ranks"
-    lines = [f"ddp-check: {report.label or 'not started'}{ranks}", ""]
+    lines = [f"ddp-check: {report.label or 'not started'}{ranks}", *_hosts(report), ""]
     lines.append(f"{'phase':<12} {'outcome':<8} {'seconds':>7}  detail")
     for phase in report.phases:
         seconds = "-" if phase.seconds is None else f"{phase.seconds:.1f}"
@@ -102,6 +139,15 @@ def render_table(report: Report) -> str:
         lines.append(f"{phase.name:<12} {outcome:<8} {seconds:>7}  {text}")
     lines += ["", f"verdict: {report.verdict} ({report.label or 'not started'})"]
     return "\n".join(lines)
+
+
+def _hosts(report: Report) -> list[str]:
+    hosts = report.facts.get("hosts", ())
+    return [
+        f"node {host['node']}: {host['host']}, "
+        + (f"ranks {', '.join(map(str, host['ranks']))}" if host["ranks"] else "nothing came back")
+        for host in hosts
+    ]
 
 
 def _facts_line(plan: Plan) -> str:

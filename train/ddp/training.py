@@ -1,112 +1,140 @@
-"""Phase: a small real task, trained twice from the same seed."""
+"""Phase: a small real task, trained by the trainer's own parts, twice from the same seed."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import distributed
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
+from ddp.building import group_of, losses_of, small_config, small_run
+from ddp.compiling import why_not_compiled
 from ddp.errors import PhaseFailed
-from ddp.gradients import device_ids
+from ddp.findings import Finding
+from trainer.data import GeneratedTokens, Loader
+from trainer.steps import evaluate, train_steps
 
 if TYPE_CHECKING:
     from ddp.context import Context
+    from trainer.arguments import Config
+    from trainer.metrics import Metrics
+    from trainer.steps import Run
 
-SEED = 30
-FEATURES = 8
-SAMPLES_PER_RANK = 64
-BATCH_PER_RANK = 16
-EPOCHS = 10
-LEARNING_RATE = 0.1
+STEPS = 40
+# Of 32 symbols one is right: without learning, the accuracy is 0.03.
+ACCURACY = 0.9
 STRIKE_STEP = 3
-# The last epoch's mean loss must be at most this part of the first one's.
-LOSS_FACTOR = 0.5
 
 
-def check_training(context: Context) -> str:
-    """Train twice; loss falls, parameters are bit-equal, both runs are the same."""
-    losses, parameters = _train(context)
+def check_training(context: Context) -> Finding:
+    """Reach `ACCURACY` on samples never trained on, in `STEPS` steps, and the same twice.
+
+    Then, where that is supported, once with bfloat16 autocast and, with --full,
+    once with torch.compile.
+    """
+    config = small_config(context.world_size, max_steps=STEPS)
+    run = small_run(config, group_of(context))
+    losses = _train(context, run)
+    metrics = _validate(run)
+    _check_accuracy(metrics, "")
+    bits = _bits(run.model)
     if context.fault == "diverge":  # by the smallest step that float32 has
-        parameters[0] = torch.nextafter(parameters[0], parameters[0] + 1)
-    _compare_ranks(context, parameters)
-    steps = len(losses) // EPOCHS
-    first, last = sum(losses[:steps]) / steps, sum(losses[-steps:]) / steps
-    if not last <= LOSS_FACTOR * first:  # in this form, not-a-number fails too
+        bits[0] += 1
+    _compare_ranks(context, bits)
+    again = small_run(_second(context, config), group_of(context))
+    _compare_runs(losses, losses_of(again), bits, _bits(again.model))
+    variants = {
+        "bfloat16": _variant(context, replace(config, bf16=True), _why_not_bf16(context)),
+        "compile": _variant(context, replace(config, compile=True), why_not_compiled(context)),
+    }
+    return Finding(
+        f"accuracy {metrics.accuracy:.3f} in {STEPS} steps (limit {ACCURACY:g}), parameters "
+        "bit-equal on all ranks, the same losses in a second run; "
+        + "; ".join(f"{name} {found['detail']}" for name, found in variants.items()),
+        {
+            "steps": STEPS,
+            "accuracy": metrics.accuracy,
+            "accuracy_limit": ACCURACY,
+            "samples_validated": metrics.samples,
+            "first_loss": losses[0],
+            "last_loss": losses[-1],
+            "variants": variants,
+        },
+    )
+
+
+def _train(context: Context, run: Run) -> list[float]:
+    """Return the loss of every step, averaged over all ranks' samples."""
+    if context.fault == "stuck":  # as if this rank's optimizer had no say
+        run.scheduler.base_lrs = [0.0]
+    losses = []
+    for sums in train_steps(run):
+        losses.append(sums.reduce(run.group).loss)
+        if len(losses) == STRIKE_STEP:
+            context.strike()
+    return losses
+
+
+def _second(context: Context, config: Config) -> Config:
+    return replace(config, seed=1) if context.fault == "other-seed" else config
+
+
+def _validate(run: Run) -> Metrics:
+    config = run.config
+    data = GeneratedTokens(config.samples // 10, config.length, config.seed, "validation")
+    return evaluate(run, Loader(config, run.group, data, shuffle=False))
+
+
+def _check_accuracy(metrics: Metrics, variant: str) -> None:
+    if not metrics.accuracy >= ACCURACY:  # in this form, not-a-number fails too
         raise PhaseFailed(
-            f"the mean loss went from {first:.4g} in the first epoch to {last:.4g} in the last, "
-            f"which is more than {LOSS_FACTOR:g} of it"
+            f"{variant}the accuracy after {STEPS} steps is {metrics.accuracy:.3f}, "
+            f"expected {ACCURACY:g} at least"
         )
-    again, parameters_again = _train(context)
+
+
+def _variant(context: Context, config: Config, why_not: str | None) -> dict[str, Any]:
+    """Return what another way to train has reached, or why it has not run."""
+    if why_not is not None:
+        return {"outcome": "not run", "reason": why_not, "detail": f"not run: {why_not}"}
+    name = "with bfloat16, " if config.bf16 else "with torch.compile, "
+    run = small_run(config, group_of(context))
+    losses_of(run)
+    metrics = _validate(run)
+    _check_accuracy(metrics, name)
+    _compare_ranks(context, _bits(run.model))
+    return {
+        "outcome": "pass",
+        "accuracy": metrics.accuracy,
+        "detail": f"accuracy {metrics.accuracy:.3f}",
+    }
+
+
+def _why_not_bf16(context: Context) -> str | None:
+    """Return why bfloat16 can't be tried; GPUs of one kind are taken for granted."""
+    if context.device.type != "cuda":
+        return None
+    major, minor = torch.cuda.get_device_capability(context.device)
+    return None if major >= 8 else f"compute capability {major}.{minor} is below 8.0"  # noqa: PLR2004
+
+
+def _compare_runs(losses: list[float], again: list[float], bits: Any, bits_again: Any) -> None:  # noqa: ANN401
     if again != losses:
         step = next(step for step, loss in enumerate(losses) if again[step] != loss)
         raise PhaseFailed(
             f"the same seed gave another loss: {again[step]!r} instead of {losses[step]!r} "
             f"in step {step}"
         )
-    if not torch.equal(_bits(parameters_again), _bits(parameters)):
+    if not torch.equal(bits, bits_again):
         raise PhaseFailed("the same seed gave other parameters after the last step")
-    return (
-        f"mean loss of an epoch {first:.4g} -> {last:.4g} in {len(losses)} steps, parameters "
-        "bit-equal on all ranks, the same losses in a second run"
-    )
 
 
-def _train(context: Context) -> tuple[list[float], Any]:
-    """Return the loss of every step, averaged over all ranks, and the parameters."""
-    data, model = _data(context), _model(context)
-    with context.journal.waiting("DDP's start"):
-        replica = DistributedDataParallel(model, **device_ids(context))
-    sampler = DistributedSampler(data, context.world_size, context.rank, seed=SEED)
-    loader = DataLoader(data, BATCH_PER_RANK, sampler=sampler)
-    optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=0.9)
-    losses: list[float] = []
-    for epoch in range(EPOCHS):
-        sampler.set_epoch(epoch)
-        for inputs, targets in loader:
-            if len(losses) == STRIKE_STEP:
-                context.strike()
-            prediction = replica(inputs.to(context.device))
-            loss = torch.nn.functional.mse_loss(prediction, targets.to(context.device))
-            optimizer.zero_grad()
-            losses.append(_backward(context, loss, len(losses)))
-            optimizer.step()
-    return losses, torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-
-
-def _backward(context: Context, loss: Any, step: int) -> float:  # noqa: ANN401 - a tensor
-    """Leave the averaged gradients in the model; return the loss averaged over all ranks."""
-    with context.journal.waiting(f"all_reduce of gradients, step {step}"):
-        loss.backward()
-        mean = loss.detach() / context.world_size
-        distributed.all_reduce(mean)
-        return float(mean.item())
-
-
-def _data(context: Context) -> Any:  # noqa: ANN401 - a data set
-    """Return a smooth function of the inputs, the same on every rank."""
-    generator = torch.Generator().manual_seed(SEED)
-    size = context.world_size * SAMPLES_PER_RANK
-    inputs = torch.randn(size, FEATURES, generator=generator)
-    weights = torch.randn(FEATURES, 1, generator=generator)
-    return TensorDataset(inputs, torch.sin(inputs @ weights / 2))
-
-
-def _model(context: Context) -> Any:  # noqa: ANN401 - a module
-    # Every rank starts from other parameters: only DDP makes them equal.
-    torch.manual_seed(SEED + context.rank)
-    return torch.nn.Sequential(
-        torch.nn.Linear(FEATURES, 32), torch.nn.Tanh(), torch.nn.Linear(32, 1)
-    ).to(context.device)
-
-
-def _compare_ranks(context: Context, parameters: Any) -> None:  # noqa: ANN401 - a tensor
-    reference = _bits(parameters).clone()
+def _compare_ranks(context: Context, bits: Any) -> None:  # noqa: ANN401 - a tensor
+    reference = bits.clone()
     with context.journal.waiting("broadcast of rank 0's parameters"):
         distributed.broadcast(reference, src=0)
-        differing = int((_bits(parameters) != reference).sum())
+        differing = int((bits != reference).sum())
     if differing > 0:
         raise PhaseFailed(
             f"after training, {differing} of {len(reference)} parameters are not bit-equal to "
@@ -114,5 +142,6 @@ def _compare_ranks(context: Context, parameters: Any) -> None:  # noqa: ANN401 -
         )
 
 
-def _bits(parameters: Any) -> Any:  # noqa: ANN401 - tensors
-    return parameters.view(torch.int32)
+def _bits(model: Any) -> Any:  # noqa: ANN401 - a module's float32 parameters, as int32
+    flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    return flat.view(torch.int32)

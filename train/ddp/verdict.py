@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ddp.phases import RANK_PHASES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ddp.findings import Finding
     from ddp.journal import RankState
 
-RANK_PHASES = ("rendezvous", "collectives", "gradients", "training")
 # A rank that waited this part of the group's timeout has been waiting for a
 # rank that hangs: one that ends closes its connections at once.
 TIMED_OUT = 0.9
@@ -26,6 +28,12 @@ class Phase:
     seconds: float | None = None
     detail: str | None = None
     reason: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def passed(cls, name: str, seconds: float, finding: Finding) -> Phase:
+        """Return a phase that has passed with this finding."""
+        return cls(name, "pass", seconds, finding.detail, data=finding.data)
 
 
 @dataclass(frozen=True)
@@ -34,6 +42,7 @@ class Blame:
 
     rank: int | None
     reason: str
+    host: str | None = None
 
 
 def judge_ranks(
@@ -50,23 +59,39 @@ def judge_ranks(
     """
     blame = None
     if late is not None or ends or not all(state.is_done for state in states):
-        blame = find_blame(states, ends, late, group_timeout)
+        blame = _with_host(find_blame(states, ends, late, group_timeout), states)
     phases: list[Phase] = []
     failed: str | None = None
     for name in RANK_PHASES:
-        done = [state.passed[name] for state in states if name in state.passed]
         is_last = name == RANK_PHASES[-1]
         if failed is not None:
             phases.append(Phase(name, "not run", reason=f"{failed} failed"))
-        elif len(done) < len(states) or (is_last and blame is not None):
+        elif not all(_is_through(state, name) for state in states) or (is_last and blame):
             began = [state.began[name] for state in states if name in state.began]
             seconds = ended_at - min(began) if began else None
             reason = _sentence(blame) if blame is not None else "no rank has run it"
             phases.append(Phase(name, "fail", seconds, None, reason))
             failed = name
         else:
-            phases.append(Phase(name, "pass", max(seconds for seconds, _ in done), done[0][1]))
+            phases.append(_judge_through(name, states))
     return tuple(phases), blame
+
+
+def _is_through(state: RankState, name: str) -> bool:
+    return name in state.passed or name in state.not_run
+
+
+def _judge_through(name: str, states: Sequence[RankState]) -> Phase:
+    """Return the outcome of a phase that every rank has come through."""
+    done = [state.passed[name] for state in states if name in state.passed]
+    without = [state for state in states if name in state.not_run]
+    if not without:
+        return Phase.passed(name, max(seconds for seconds, _ in done), done[0][1])
+    reason = without[0].not_run[name]
+    if not done:
+        return Phase(name, "not run", reason=reason)
+    ranks = ", ".join(str(state.rank) for state in without)
+    return Phase(name, "fail", None, None, f"the others ran it, but not rank {ranks}: {reason}")
 
 
 def find_blame(
@@ -77,9 +102,9 @@ def find_blame(
 ) -> Blame:
     """Find the rank that is the cause; ranks that failed while waiting for it are not.
 
-    In this order: a rank that failed on its own, one that was killed, one that
-    ended with an error, one that is behind the others, the first one whose
-    waiting failed.
+    In this order: a rank that failed on its own, one that went with its host,
+    one that was killed, one that ended with an error, one that is behind the
+    others, the first one whose waiting failed.
     """
     failures = sorted(
         (state for state in states if state.failure is not None),
@@ -88,6 +113,9 @@ def find_blame(
     own = [state for state in failures if not state.is_waiting]
     if own:
         return Blame(own[0].rank, own[0].failure or "")
+    lost = [state for state in states if state.is_lost]
+    if lost:
+        return Blame(lost[0].rank, "went with its host, of which nothing came back")
     has_timed_out = late is not None or any(
         _timed_out(state, ends.get(state.rank, 0), group_timeout) for state in states
     )
@@ -157,5 +185,13 @@ def _place(state: RankState) -> str:
     return f"in {state.phase}, {'waiting for' if state.is_waiting else 'after'} {state.last}"
 
 
+def _with_host(blame: Blame, states: Sequence[RankState]) -> Blame:
+    host = next((state.host for state in states if state.rank == blame.rank), None)
+    return replace(blame, host=host)
+
+
 def _sentence(blame: Blame) -> str:
-    return blame.reason if blame.rank is None else f"rank {blame.rank}: {blame.reason}"
+    if blame.rank is None:
+        return blame.reason
+    place = "" if blame.host is None else f" on {blame.host}"
+    return f"rank {blame.rank}{place}: {blame.reason}"

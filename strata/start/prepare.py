@@ -1,0 +1,130 @@
+"""From what the command line says to settings: asks the engine, decides, starts nothing."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from strata.errors import DefinitionError
+from strata.start.facts import (
+    caller,
+    find_reference,
+    host_facts,
+    image_facts,
+    owner_of,
+    pull,
+    read_passwd,
+)
+from strata.start.settings import decide
+from strata.start.user import choose_user, passwd_for
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import docker
+
+    from strata.engine import Engine
+    from strata.start.options import StartOptions
+    from strata.start.services import Service
+    from strata.start.settings import ImageFacts, Settings
+    from strata.workspace import Workspace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A container's settings, the image they are for, and what people should know."""
+
+    settings: Settings
+    image: ImageFacts
+    notes: tuple[str, ...]
+
+
+def prepare_start(
+    workspace: Workspace,
+    engine: Engine,
+    sdk: docker.DockerClient,
+    options: StartOptions,
+    *,
+    service: Service | None = None,
+    keys: Sequence[str] = (),
+) -> Prepared:
+    """Return how a container shall be started, without one for a command.
+
+    An image that is named with its registry is pulled if it isn't there.
+    Raises `DefinitionError` for an image that is unknown, not built, or lacks
+    the service.
+    """
+    reference = find_reference(workspace, sdk, options)
+    if reference.needs_pull:
+        pull(engine, reference)
+    image = image_facts(sdk, reference.text)
+    if service is not None and service.port not in image.ports:
+        raise DefinitionError.at(
+            f"image {options.image}",
+            f"it has no {service.title} (it exposes no port {service.port})",
+            f"./inv {service.name} {service.image}, or dev",
+        )
+    user = choose_user(options.user, caller(), os.environ, owner_of(options.work))
+    name = options.name or container_name(
+        service.name if service else f"run-{os.getpid()}", reference.short, getpass.getuser()
+    )
+    digest = image.digest.partition(":")[2][:12]
+    accounts = folder_of(workspace) / (f"passwd-{digest}-{user[0]}-{user[1]}" if user else "passwd")
+    settings = decide(
+        options,
+        reference,
+        image,
+        host_facts(sdk),
+        user=user,
+        name=name,
+        passwd=accounts,
+        service=service,
+        keys=keys,
+    )
+    return Prepared(settings=settings, image=image, notes=_notes(options, user, settings))
+
+
+def _notes(
+    options: StartOptions, user: tuple[int, int] | None, settings: Settings
+) -> tuple[str, ...]:
+    notes = []
+    if user is None and options.work is not None:
+        notes.append(
+            f"{options.work} belongs to root, and containers run as the image's own user:"
+            " give it another owner, or --user UID:GID, to write there"
+        )
+    if settings.passwd is not None:
+        notes.append(
+            f"{settings.passwd} is the image's list of accounts, in which its user has that uid"
+        )
+    if options.is_public and settings.ports:
+        notes.append("its port is open on all addresses of this machine")
+    return tuple(notes)
+
+
+def container_name(purpose: str, image: str, login: str) -> str:
+    """Return a container's usual name: `strata-PURPOSE-IMAGE-USER`, as Docker allows it."""
+    return re.sub(r"[^a-zA-Z0-9_.-]+", "-", f"strata-{purpose}-{image}-{login}")
+
+
+def folder_of(workspace: Workspace) -> Path:
+    """Return where the files beside containers are kept: known hosts, lists of accounts."""
+    return workspace.build / "start"
+
+
+def write_passwd(engine: Engine, prepared: Prepared) -> None:
+    """Write the list of accounts in which the image's user has the container's uid, if wanted."""
+    settings = prepared.settings
+    if settings.passwd is None or settings.user is None:
+        return
+    text = passwd_for(
+        read_passwd(engine, settings.reference), prepared.image.user[0], settings.user
+    )
+    file = Path(settings.passwd)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o644)  # whatever our umask is, the container's user reads it

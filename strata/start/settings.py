@@ -1,0 +1,200 @@
+"""The settings of a container: decided here, from facts alone, and written as `docker run` wants.
+
+Every container is closed: no capability, no way to gain one, ports on the
+loopback.  `tini` is PID 1 in the images, so no `--init` is added.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path, PurePosixPath
+
+    from strata.start.options import StartOptions
+    from strata.start.reference import Reference
+    from strata.start.services import Service
+    from strata.start.user import Identity
+
+LABEL = "strata.start"
+SETTINGS_LABEL = "strata.start.settings"
+LOOPBACK = "127.0.0.1"
+STACK = 64 << 20  # bytes; what NVIDIA's containers advise for NCCL and data loaders
+KEYS_VARIABLE = "STRATA_AUTHORIZED_KEYS"
+TOKEN_VARIABLE = "JUPYTER_TOKEN"  # noqa: S105 - its name
+# What makes a running container another one than is wanted, and how people call it.
+SHOWN = {
+    "digest": "the image",
+    "gpus": "GPUs",
+    "shm": "shared memory",
+    "work": "the work folder",
+    "user": "the user",
+    "is_public": "--public",
+    "port": "the port",
+    "env": "variables",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageFacts:
+    """What an image says of itself: its id, user (uid, gid), working folder, exposed ports."""
+
+    digest: str
+    user: Identity
+    folder: PurePosixPath
+    ports: frozenset[int]
+
+    @property
+    def home(self) -> PurePosixPath:
+        """The home of its user, in which the working folder is."""
+        return self.folder.parent
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostFacts:
+    """What decides on this side: the engine's memory in bytes, and whether it offers GPUs."""
+
+    memory: int
+    offers_gpus: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a container is started.
+
+    `user` is None for the image's own; `ports` are (this machine's, the
+    container's), with None for a free one; `passwd` is a file that stands for
+    the image's `/etc/passwd`.
+    """
+
+    name: str
+    reference: str
+    digest: str
+    service: str
+    gpus: bool
+    shm: str
+    work: str | None
+    folder: str
+    home: str
+    user: Identity | None
+    passwd: str | None
+    ports: tuple[tuple[int | None, int], ...]
+    is_public: bool
+    env: tuple[str, ...]
+    keys: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What decides whether a container will do for another call, as it remembers it."""
+        port = self.ports[0][0] if self.ports else None
+        kept = {key: getattr(self, key) for key in SHOWN if key != "port"}
+        return json.dumps({**kept, "port": port}, sort_keys=True)
+
+
+def decide(
+    options: StartOptions,
+    reference: Reference,
+    image: ImageFacts,
+    host: HostFacts,
+    *,
+    user: Identity | None,
+    name: str,
+    passwd: Path,
+    service: Service | None = None,
+    keys: Sequence[str] = (),
+) -> Settings:
+    """Return how a container of `image` is started.
+
+    `user` is who it shall run as (None: the image's own), `passwd` where a list
+    of accounts is written if that is somebody whom the image doesn't know.
+    Without a `service` it is for a command, and `options.port` is the same on
+    both sides.
+    """
+    other = user if user != image.user else None
+    if service is not None:
+        ports: tuple[tuple[int | None, int], ...] = ((options.port, service.port),)
+    else:
+        ports = ((options.port, options.port),) if options.port else ()
+    return Settings(
+        name=name,
+        reference=reference.text,
+        digest=image.digest,
+        service=service.name if service else "",
+        gpus=host.offers_gpus if options.gpus == "auto" else options.gpus == "all",
+        # Half of the memory is what Linux gives /dev/shm itself; it is a limit, not a use.
+        shm=options.shm or f"{max(host.memory >> 21, 1)}m",
+        work=None if options.work is None else str(options.work),
+        folder=str(image.folder),
+        home=str(image.home),
+        user=other,
+        passwd=str(passwd) if other else None,
+        ports=ports,
+        is_public=options.is_public,
+        env=options.env,
+        keys=tuple(keys),
+    )
+
+
+def run_arguments(settings: Settings) -> tuple[str, ...]:
+    """Return the options of `docker run`, up to and with the image's reference."""
+    argv = ["--name", settings.name]
+    argv += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    argv += ["--shm-size", settings.shm, "--ulimit", f"stack={STACK}"]
+    if settings.gpus:
+        # RDMA and pinned memory need it; an engine that is confined itself refuses it.
+        argv += ["--gpus", "all", "--ulimit", "memlock=-1"]
+    if settings.user is not None:
+        uid, gid = settings.user
+        # The image's home belongs to the image's user: this one gets a home of its own.
+        argv += ["--user", f"{uid}:{gid}", "--env", f"HOME={settings.home}"]
+        argv += ["--tmpfs", f"{settings.home}:exec,uid={uid},gid={gid},mode=0755"]
+    if settings.passwd is not None:
+        argv += ["--mount", mount(settings.passwd, "/etc/passwd", is_read_only=True)]
+    if settings.work is not None:
+        argv += ["--mount", mount(settings.work, settings.folder)]
+    address = "" if settings.is_public else f"{LOOPBACK}:"
+    for outside, inside in settings.ports:
+        published = f"{address}{outside or ''}:{inside}" if address or outside else str(inside)
+        argv += ["--publish", published]
+    for text in settings.env:
+        argv += ["--env", text]
+    if settings.keys:
+        lines = "\n".join(settings.keys)
+        argv += ["--env", f"{KEYS_VARIABLE}={lines}"]
+    if settings.service:
+        argv += ["--label", f"{LABEL}={settings.service}"]
+        argv += ["--label", f"{SETTINGS_LABEL}={settings.label}"]
+    return (*argv, settings.reference)
+
+
+def mount(source: str, target: str, *, is_read_only: bool = False) -> str:
+    """Return the value of `--mount` for a bind mount: CSV, so that any path can stand in it."""
+    text = io.StringIO()
+    fields = ["type=bind", f"source={source}", f"target={target}"]
+    csv.writer(text, lineterminator="").writerow([*fields, *(["readonly"] * is_read_only)])
+    return text.getvalue()
+
+
+def differences(running: str, wanted: Settings) -> tuple[str, ...]:
+    """Say in what a container, by its label, differs from what is wanted; nothing if it will do.
+
+    Where no port was asked for, any will do.
+    """
+    before: Mapping[str, object] = json.loads(running)
+    after: Mapping[str, object] = json.loads(wanted.label)
+    return tuple(
+        f"{title}: {_shown(before.get(key))}, not {_shown(after[key])}"
+        for key, title in SHOWN.items()
+        if before.get(key) != after[key] and not (key == "port" and after[key] is None)
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ":".join(map(str, value)) or "none"
+    return "none" if value is None else str(value)

@@ -1,0 +1,106 @@
+"""Fills a folder with all that a variant's build needs (`./inv fetch`)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from strata.build import build, record_network
+from strata.embedded.base import checksum_file, make_base
+from strata.embedded.wheels import fetch_wheels
+from strata.engine import ensure_engine
+from strata.errors import BuildError
+from strata.interpreter import installer_python
+from strata.locking import WHEELS
+from strata.model import BootstrapBase
+from strata.pipeline import open_store
+from strata.plan import INBUILD
+from strata.run import run
+from strata.upstream.base import BASES, carry_base
+from strata.upstream.carried import SCHEMA, TABLE, TARBALL, WHEELHOUSE, pins_of, read_table
+from strata.upstream.fetch import FILES, fetch_installer, fetch_packages, place, refuse_unset
+from strata.upstream.reach import recording_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from strata.model import Variant
+    from strata.plan import Plan
+    from strata.workspace import Workspace
+
+OURS = "requirements/build.txt"  # what strata itself runs on
+
+
+def fill_folder(workspace: Workspace, plan: Plan, folder: Path) -> None:
+    """Bring everything that the plan's steps are built from into a folder, each file verified.
+
+    The steps are built if they aren't, and what their commands fetch (Debian's
+    and Ubuntu's packages) is written down while they run once more.  The folder
+    may hold other variants already.  Raises `LockError`, `BuildError` and
+    `HostError` as a build does; then the folder is not marked as whole.
+    """
+    variant = plan.variant
+    refuse_unset(variant)
+    files = folder / FILES
+    files.mkdir(parents=True, exist_ok=True)
+    if isinstance(variant.base, BootstrapBase):
+        _carry_tarball(make_base(workspace, variant.base, variant.epoch), folder)
+    else:
+        carry_base(workspace, variant, variant.base, folder, plan.platform)
+    packages = {one.sha256: one for step in plan.steps for one in step.packages}
+    if packages:
+        packages |= {one.sha256: one for one in installer_python(workspace.root, plan)}
+    requirements = [INBUILD / "requirements.txt"] if packages else []
+    if packages and (variant.folder / WHEELS).is_file():
+        requirements.append(variant.folder / WHEELS)
+    else:
+        for sha256, file in fetch_packages(workspace, variant, packages.values()).items():
+            place(file, files / sha256)
+    if any(step.layer.installer for step in plan.steps):
+        file = fetch_installer(workspace, variant, plan.platform)
+        place(file, files / file.name)
+    wheels = folder / WHEELHOUSE
+    wheels.mkdir(exist_ok=True)
+    for one in requirements:
+        for wheel in fetch_wheels(workspace, one).values():
+            place(wheel, wheels / wheel.name)
+    _carry_strata(workspace, folder)
+    engine, _ = ensure_engine(workspace)
+    with open_store(engine) as store:
+        build(workspace, engine, store, plan)
+    recording = recording_of(folder)
+    steps = record_network(workspace, engine, plan, recording)
+    print(f"written down: {len(recording)} downloads of {', '.join(steps) or 'no step'}")
+    _mark(folder, variant)
+
+
+def _carry_tarball(tar: Path, folder: Path) -> None:
+    target = folder / BASES / TARBALL
+    target.parent.mkdir(exist_ok=True)
+    place(tar, target)
+    place(checksum_file(tar), checksum_file(target))
+
+
+def _carry_strata(workspace: Workspace, folder: Path) -> None:
+    """Download what strata itself runs on, for `./inv` in the closed network."""
+    requirements = workspace.root / OURS
+    if requirements.is_file():
+        options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--quiet"]
+        places = [f"--dest={folder / 'python'}", f"--requirement={requirements}"]
+        run(
+            [sys.executable, "-m", "pip", "download", *options, *places],
+            error=BuildError,
+            where=OURS,
+            fix="check that `pip download numpy` works on this machine, and run it again",
+            quiet=True,
+        )
+
+
+def _mark(folder: Path, variant: Variant) -> None:
+    table = read_table(folder, "--to") if (folder / TABLE).exists() else {}
+    table[variant.name] = pins_of(variant.folder)
+    document = {"schema": SCHEMA, "variants": table}
+    new = folder / f".{TABLE}.new"
+    new.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n")
+    new.replace(folder / TABLE)

@@ -1,0 +1,123 @@
+"""Launches the trainer as its users do, and prints what came of it as one JSON document.
+
+Handed to the tested Python as `-c`, in a container or not, with the folder of
+train/, the text of trainer_parts.py and that of the example in docs/training.md as
+its arguments.
+"""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+TRAIN, PARTS, OWN = sys.argv[1:]
+STEPS, SAVE_EVERY, KILLED_AFTER = 20, 5, 12
+ARGUMENTS = [
+    *("--max-steps", str(STEPS), "--save-every", str(SAVE_EVERY), "--log-every", "1"),
+    *("--batch-size", "8", "--length", "16", "--accumulate", "2", "--warmup", "2"),
+]
+# Rank 1 is killed once, in the first attempt, after the checkpoint of step 10,
+# of which rank 0 has kept a copy.
+FRAGILE = f"""
+import os, shutil, signal, sys
+from pathlib import Path
+import trainer.main
+from trainer.arguments import parse
+
+def fragile(run, steps=trainer.main.train_steps):
+    for sums in steps(run):
+        if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+            if run.progress.step == {SAVE_EVERY * 2 + 1} and run.group.is_first:
+                saved = run.config.out / "checkpoint.pt"
+                shutil.copytree(saved.parent, run.config.out.parent / "alone")
+            if run.progress.step == {KILLED_AFTER} and run.group.rank == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+        yield sums
+
+trainer.main.train_steps = fragile
+sys.exit(trainer.main.main(sys.argv[1:]))
+"""
+
+
+def launch(folder: Path, *words: str) -> dict[str, object]:
+    """Run Python with `words`, in the folder, which finds the trainer as in the image."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *words],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": TRAIN},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {"code": done.returncode, "err": done.stderr, "out": done.stdout}
+
+
+def torchrun(folder: Path, *words: str) -> dict[str, object]:
+    """Launch two ranks on this host."""
+    # A warning of torchrun's own must not end it.
+    run = ["-W", "default", "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    return launch(folder, *run, *words)
+
+
+def log(folder: Path) -> list[dict[str, str]]:
+    """Return the lines of a run's CSV file."""
+    with (folder / "log.csv").open(newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def main() -> None:
+    """Make all journeys."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "text").mkdir()
+        for number in range(3):
+            words = " ".join(str(n * n % 97) for n in range(number, number + 400))
+            (folder / f"text/{number}.txt").write_text(words)
+        for number in range(20):
+            (folder / f"images/{number % 2}").mkdir(parents=True, exist_ok=True)
+            pixels = np.random.default_rng(number).integers(0, 256, (40, 50, 3), np.uint8)
+            np.save(folder / f"images/{number % 2}/{number}.npy", pixels)
+        (folder / "fragile.py").write_text(FRAGILE)
+        (folder / "own.py").write_text(OWN)
+        runs = {
+            "straight": torchrun(
+                folder, "-m", "trainer", "--data", "text", "--out", "straight", *ARGUMENTS
+            ),
+            "restarted": torchrun(
+                folder,
+                *("--max-restarts", "1", "fragile.py"),
+                *("--data", "text", "--out", "restarted", *ARGUMENTS),
+            ),
+            "alone": launch(
+                folder,
+                *("-m", "trainer", "--data", "text", "--out", "alone", *ARGUMENTS),
+            ),
+            "own": torchrun(
+                folder,
+                *("own.py", "--batch-size", "32", "--epochs", "8", "--lr", "0.02"),
+                *("--out", "own"),
+            ),
+            "other seed": launch(
+                folder,
+                *("-m", "trainer", "--data", "text", "--out", "alone", "--seed", "1", *ARGUMENTS),
+            ),
+        }
+        document = {
+            "runs": runs,
+            "logs": {run: log(folder / run) for run in ("straight", "restarted", "alone")},
+            "files": sorted(path.name for path in (folder / "straight").iterdir()),
+        }
+        done = launch(folder, "-c", PARTS)
+        if done["code"] != 0:
+            sys.exit(str(done["err"]))
+        document["parts"] = json.loads(str(done["out"]))
+    print(json.dumps(document))
+
+
+main()

@@ -1,0 +1,310 @@
+"""Waiting for a service, using its container again, and what OpenSSH is told."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import strata.start.containers
+from strata.engine import Engine
+from strata.errors import DefinitionError, HostError
+from strata.start import ready
+from strata.start.containers import create, reuse, stop, variable
+from strata.start.prepare import container_name
+from strata.start.ready import (
+    jupyter_answers,
+    jupyter_link,
+    published_port,
+    ssh_greets,
+    wait_until_ready,
+)
+from strata.start.sshfiles import Login, config_block, known_hosts
+from tests.unit.test_start_settings import settle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOKEN = 'it\'s a "token"'  # noqa: S105 - a test's
+ENGINE = Engine(host="unix:///nowhere", origin="DOCKER_HOST")
+LOGIN = Login(
+    name="box",
+    port=49153,
+    user="dev",
+    known_hosts=Path("/my build/box.known_hosts"),
+    config=Path("/my build/box.config"),
+    identity=None,
+)
+
+
+class Container:
+    """A container that stands as it is told."""
+
+    def __init__(self, *states: dict[str, Any]) -> None:
+        """Show one state after the other, and the last for ever."""
+        self.name = "box"
+        self.states = list(states) or [{"Running": True}]
+        self.labels: dict[str, str] = {}
+        self.status = "running"
+        self.done: list[str] = []
+        self.attrs: dict[str, Any] = {}
+
+    def reload(self) -> None:
+        """Go on to the next state."""
+        self.attrs["State"] = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+    def logs(self, tail: int) -> bytes:
+        """Return what it said last."""
+        assert tail == 20
+        return b"ssh: no key\nthe end\n"
+
+    def start(self) -> None:
+        """Note it."""
+        self.done.append("start")
+
+    def stop(self, timeout: int) -> None:
+        """Note it."""
+        self.done.append(f"stop {timeout}")
+
+    def remove(self, **_: bool) -> None:
+        """Note it."""
+        self.done.append("remove")
+
+
+class Store:
+    """An engine that has this container."""
+
+    def __init__(self, container: Container) -> None:
+        """Have it."""
+        self.containers = self
+        self.container = container
+
+    def get(self, _: str) -> Container:
+        """Return it."""
+        return self.container
+
+
+def box(*states: dict[str, Any]) -> Any:  # noqa: ANN401 - it stands for the SDK's own
+    """Return a container in these states."""
+    return Container(*states)
+
+
+def engine_with(container: Any) -> Any:  # noqa: ANN401 - it stands for the SDK's own
+    """Return a client of an engine that has it."""
+    return Store(container)
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Don't wait between two looks."""
+    monkeypatch.setattr(ready, "PAUSE", 0)
+
+
+def test_ready_is_what_answers() -> None:
+    """It is asked until it says yes."""
+    answers = iter([False, False, True])
+    wait_until_ready(box(), lambda: next(answers))
+    assert list(answers) == []
+
+
+def test_ready_is_what_is_healthy_too() -> None:
+    """Where the image has a health check, that decides as well."""
+    states = [{"Running": True, "Health": {"Status": word}} for word in ("starting", "healthy")]
+    container = box(*states)
+    wait_until_ready(container, lambda: True)
+    assert container.attrs["State"] == states[1]
+
+
+@pytest.mark.parametrize(
+    ("state", "what"),
+    [
+        ({"Running": False, "ExitCode": 78}, "it ended with 78"),
+        (
+            {"Running": True, "Health": {"Status": "unhealthy", "Log": [{"Output": "hangs\n"}]}},
+            "it is unhealthy: hangs",
+        ),
+        ({"Running": True}, "it does not answer after 0 s"),
+        ({"Running": True, "Health": {"Status": "starting"}}, "it is starting, not healthy, after"),
+    ],
+)
+def test_a_service_that_fails_shows_its_log(state: dict[str, Any], what: str) -> None:
+    """With the reason, the last lines, and exit code 8."""
+    with pytest.raises(HostError) as caught:
+        wait_until_ready(box(state), lambda: False, patience=0)
+    assert f"container box: {what}" in str(caught.value)
+    assert "\n    | ssh: no key\n    | the end\n" in str(caught.value)
+
+
+def test_a_port_that_is_not_published_is_an_error() -> None:
+    """The first address' port is the one; without any nothing is guessed."""
+    container = box()
+    ports = {"2222/tcp": [{"HostIp": "127.0.0.1", "HostPort": "49153"}], "8888/tcp": None}
+    container.attrs["NetworkSettings"] = {"Ports": ports}
+    assert published_port(container, 2222) == 49153
+    for port in (8888, 1):
+        with pytest.raises(HostError, match=f"its port {port} is not published"):
+            published_port(container, port)
+
+
+@contextmanager
+def answering(*says: bytes) -> Iterator[int]:
+    """Answer one client after the other, on a port of the loopback; Jupyter's wants its token."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        door.settimeout(10)
+
+        def serve() -> None:
+            for answer in says:
+                line, _ = door.accept()
+                with line:
+                    if answer.startswith(b"HTTP") and TOKEN.encode() not in line.recv(4096):
+                        line.sendall(b"HTTP/1.0 403 Forbidden\r\n\r\n")
+                    else:
+                        line.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield int(door.getsockname()[1])
+        thread.join()
+
+
+def test_servers_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SSH greets with its version; Jupyter answers whoever has the token, whatever the proxy."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    with answering(b"SSH-2.0-x\r\n", b"220 mail\r\n") as port:
+        assert ssh_greets(port)
+        assert not ssh_greets(port)
+    with answering(*[b"HTTP/1.0 200 OK\r\n\r\n"] * 2) as port:
+        assert jupyter_answers(port, TOKEN)
+        assert not jupyter_answers(port, "another")
+
+
+def test_nobody_is_no_server() -> None:
+    """Where nobody listens, nobody answers."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        port = int(door.getsockname()[1])
+    assert not ssh_greets(port)
+    assert not jupyter_answers(port, TOKEN)
+
+
+def test_the_link_takes_any_token() -> None:
+    """What a link can't hold is encoded."""
+    assert jupyter_link(8888, "it's a/b&c") == "http://127.0.0.1:8888/lab?token=it%27s%20a%2Fb%26c"
+
+
+def test_a_container_is_used_again() -> None:
+    """A running one as it is, one that was stopped is started."""
+    settings = settle()
+    container = box()
+    container.labels = {"strata.start": "jupyter", "strata.start.settings": settings.label}
+    assert reuse(container, settings, "lab").name == "box"
+    assert container.done == []
+    container.status = "exited"
+    assert reuse(container, settings, "lab").name == "box"
+    assert container.done == ["start"]
+
+
+def test_a_strangers_container_is_left_alone() -> None:
+    """Neither used nor stopped, though it has the name."""
+    container = box()
+    with pytest.raises(DefinitionError, match="was not started by this task"):
+        reuse(container, settle(), "lab")
+    with pytest.raises(DefinitionError, match=r"it was not started by \./inv jupyter"):
+        stop(engine_with(container), "box", "jupyter")
+    assert container.done == []
+
+
+def test_a_container_of_other_settings_is_left_alone() -> None:
+    """The error says what differs, and how to stop it."""
+    container = box()
+    container.labels = {"strata.start": "jupyter", "strata.start.settings": settle().label}
+    with pytest.raises(DefinitionError) as caught:
+        reuse(container, replace(settle(), shm="1g"), "lab --name box")
+    assert str(caught.value) == (
+        "error: container box: it was started otherwise (shared memory: 8192m, not 1g)\n"
+        "  fix: ./inv jupyter lab --name box --stop first, or start a second one: --name NAME"
+    )
+
+
+def test_stopping_removes() -> None:
+    """It gets ten seconds to end by itself."""
+    container = box()
+    container.labels = {"strata.start": "ssh"}
+    assert stop(engine_with(container), "box", "ssh")
+    assert container.done == ["stop 10", "remove"]
+
+
+def test_what_does_not_start_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And secrets are handed over by name: they are in no argument."""
+    calls: list[tuple[list[str], dict[str, str]]] = []
+
+    def run(argv: list[str], *, env: dict[str, str], **_: object) -> str:
+        calls.append((argv, env))
+        if argv[1] == "start":
+            raise HostError.at("docker start", "port is taken", "another")
+        return "abc\n"
+
+    monkeypatch.setattr(strata.start.containers, "run", run)
+    container = box()
+    with pytest.raises(HostError, match="port is taken"):
+        create(ENGINE, engine_with(container), settle(), ["serve"], {"JUPYTER_TOKEN": "secret"})
+    assert container.done == ["remove"]
+    (argv, env), (started, _) = calls
+    assert argv[:4] == ["docker", "create", "--env", "JUPYTER_TOKEN"]
+    assert argv[-2:] == ["strata/lab:embedded", "serve"]
+    assert "secret" not in " ".join(argv)
+    assert env["JUPYTER_TOKEN"] == "secret"  # noqa: S105 - a test's
+    assert started == ["docker", "start", "abc"]
+
+
+def test_a_variable_is_read_back() -> None:
+    """Whatever it holds; one that isn't there is empty."""
+    container = box()
+    container.attrs["Config"] = {"Env": ["A=b=c\nd", "TOKEN=", "ALONE"]}
+    assert [variable(container, name) for name in ("A", "TOKEN", "ALONE", "NONE")] == [
+        "b=c\nd",
+        "",
+        "",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("login", "name"),
+    [("ada", "strata-ssh-remote-ada"), ("DOM\\ada b", "strata-ssh-remote-DOM-ada-b")],
+)
+def test_names_are_what_docker_allows(login: str, name: str) -> None:
+    """They can be told beforehand, for any user."""
+    assert container_name("ssh", "remote", login) == name
+
+
+def test_known_hosts_has_the_name() -> None:
+    """Every key that was read, none of the comments; the port doesn't matter."""
+    scanned = (
+        "# 127.0.0.1:2222 SSH-2.0\n[127.0.0.1]:2222 ssh-rsa BBB\n[127.0.0.1]:2222 ssh-ed25519 AAA\n"
+    )
+    assert known_hosts("box", scanned) == "box ssh-ed25519 AAA\nbox ssh-rsa BBB\n"
+    assert known_hosts("box", "") == ""
+
+
+def test_the_block_asks_no_question() -> None:
+    """It pins the host's key, and names the private key where one was meant."""
+    block = (
+        "Host box\n"
+        "  HostName 127.0.0.1\n"
+        "  Port 49153\n"
+        "  User dev\n"
+        "  HostKeyAlias box\n"
+        '  UserKnownHostsFile "/my build/box.known_hosts"\n'
+        "  StrictHostKeyChecking yes\n"
+    )
+    assert config_block(LOGIN, "127.0.0.1") == block
+    named = replace(LOGIN, identity=Path("/keys/100%"))
+    assert config_block(named, "127.0.0.1") == (
+        f'{block}  IdentityFile "/keys/100%%"\n  IdentitiesOnly yes\n'
+    )
+    assert LOGIN.command == "ssh -F '/my build/box.config' box"

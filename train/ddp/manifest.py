@@ -1,0 +1,96 @@
+"""Whether what is installed is what the image's manifest says."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MANIFEST = Path("/opt/strata/manifest.json")
+PREFIX = Path("/opt/env")
+# conda's names of packages that have another one in Python.
+PYTHON_NAMES = {"pytorch": "torch"}
+# Builds of Python packages: py311_0, pyhd8ed1ab_0, cuda129_mkl_py311_h0_1.
+PYTHON_BUILD = re.compile(r"(^|_)py(h|\d)")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What is in an environment.
+
+    `versions` holds, by normalised name, the version of every distribution in
+    the order of `sys.path`: the first is the one that is imported.  `records` are
+    conda's names of packages, as NAME-VERSION-BUILD.
+    """
+
+    python: str
+    versions: Mapping[str, Sequence[str]]
+    records: frozenset[str]
+
+
+def look_at_manifest(file: Path = MANIFEST, prefix: Path = PREFIX) -> dict[str, Any]:
+    """Return how the running Python agrees with the manifest, for the report's facts.
+
+    `agrees` is None where there is nothing to compare, with the `reason`.
+    """
+    if not file.is_file():
+        return {"agrees": None, "reason": f"there is no {file}", "disagreements": []}
+    if Path(sys.prefix) != prefix:
+        reason = f"this Python is of {sys.prefix}, the manifest is of {prefix}"
+        return {"agrees": None, "reason": reason, "disagreements": []}
+    found = disagreements(json.loads(file.read_text()), look_at_environment(prefix))
+    return {"agrees": not found, "reason": None, "disagreements": found}
+
+
+def look_at_environment(prefix: Path) -> Installed:
+    """Return what the running Python finds, and what conda has noted in `prefix`."""
+    versions: dict[str, list[str]] = {}
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"]
+        versions.setdefault(normalised(name), []).append(distribution.version)
+    records = frozenset(file.stem for file in prefix.glob("conda-meta/*.json"))
+    return Installed(platform.python_version(), versions, records)
+
+
+def disagreements(manifest: Mapping[str, Any], installed: Installed) -> list[str]:
+    """Return one sentence for each package that is not as the manifest says."""
+    found = []
+    for package in manifest["packages"]:
+        name, version, layer = package["name"], package["version"], package["layer"]
+        said = f"the manifest says {version} (layer {layer})"
+        if f"{name}-{version}-{package['build']}" not in installed.records:
+            found.append(f"conda has no record of {name}, {said}")
+        if name == "python":
+            if _comparable(installed.python) != _comparable(version):
+                found.append(f"python is {installed.python}, {said}")
+        elif PYTHON_BUILD.search(package["build"]):
+            found += _compare(PYTHON_NAMES.get(name, name), version, said, installed)
+    return found
+
+
+def _compare(name: str, version: str, said: str, installed: Installed) -> list[str]:
+    versions = installed.versions.get(normalised(name), ())
+    found = []
+    if versions and _comparable(versions[0]) != _comparable(version):
+        found.append(f"{name} is {versions[0]}, {said}")
+    if len(versions) > 1:
+        found.append(f"{name} is there {len(versions)} times: {', '.join(versions)}")
+    return found
+
+
+def normalised(name: str) -> str:
+    """Return the name as PEP 503 compares names."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _comparable(version: str) -> list[str]:
+    # PEP 440 drops leading zeros (2025.01.31 is 2025.1.31), and conda the local part.
+    return [part.lstrip("0") or "0" for part in version.partition("+")[0].split(".")]
