@@ -97,7 +97,9 @@ def _bake(
     from strata.contexts import make_contexts  # noqa: PLC0415 - slow to import, seldom needed
 
     contexts = make_contexts(workspace, plan, names)
-    base_ref = base_context(workspace, plan.variant.base)
+    base_ref = None
+    if any(step.parent is None for step in plan.steps if step.name in names):
+        base_ref = base_context(workspace, plan.variant, plan.platform)
     with open_reach(workspace, engine, recording) as proxy:
         relay, dry = RELAY if proxy else "", recording is not None
         bake = render_bake(plan, names, workspace.root, contexts, base_ref, relay=relay, dry=dry)

@@ -11,9 +11,8 @@ from strata.bake import Contexts
 from strata.embedded.base import make_base
 from strata.embedded.channel import make_channel, verify_channel
 from strata.embedded.child import call_child
-from strata.embedded.wheels import fetch_wheels
 from strata.errors import LockError
-from strata.interpreter import installer_python
+from strata.interpreter import fetch_rattler, installer_python
 from strata.lock import slice_document
 from strata.locking import WHEELS
 from strata.model import BootstrapBase
@@ -62,7 +61,7 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
         if isinstance(bootstrap, BootstrapBase) and any(step.parent is None for step in steps):
             tarball = beside.submit(_tarball, workspace, bootstrap, plan.variant.epoch)
         if with_packages:
-            _unpack_rattler(workspace, rattler)
+            _unpack_rattler(fetch_rattler(workspace, plan.platform), rattler)
             python = installer_python(workspace.root, plan)
             files = _packages(workspace, plan, with_packages, python)
             for step in with_packages:
@@ -83,9 +82,8 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
     )
 
 
-def _unpack_rattler(workspace: Workspace, folder: Path) -> None:
-    """Unpack the wheel of py-rattler that runs inside the build; its hash has been checked."""
-    (wheel,) = fetch_wheels(workspace, INBUILD / "requirements.txt").values()
+def _unpack_rattler(wheel: Path, folder: Path) -> None:
+    """Unpack the wheel of py-rattler that runs inside the build."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
 

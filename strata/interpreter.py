@@ -1,4 +1,4 @@
-"""Which Python runs the installer inside an image build, where the base has none.
+"""What runs the installer inside an image build: py-rattler, and a Python where the base has none.
 
 An Ubuntu image has no Python; the installer (`strata/inbuild/install_env.py`)
 needs one that py-rattler's wheel runs on.  A lock's own is taken, unpacked on
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strata.embedded.wheels import fetch_wheels
 from strata.errors import LockError
 from strata.load import load
 from strata.lock import read_lock
 from strata.lock.slice import closure, dependencies
-from strata.model import PLATFORMS, BootstrapBase
+from strata.model import MACHINES, PLATFORMS, BootstrapBase
+from strata.plan import INBUILD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,9 +23,23 @@ if TYPE_CHECKING:
 
     from strata.lock import LockedPackage
     from strata.plan import Plan
+    from strata.workspace import Workspace
 
 PYTHON = "python"
-OLDEST = (3, 10)  # that the wheel in strata/inbuild/requirements.txt (cp310-abi3) runs on
+OLDEST = (3, 10)  # that py-rattler's wheel (cp310-abi3) runs on
+REQUIREMENTS = {
+    "linux/amd64": INBUILD / "requirements.txt",
+    "linux/arm64": INBUILD / "requirements-aarch64.txt",
+}
+
+
+def fetch_rattler(workspace: Workspace, platform: str) -> Path:
+    """Return the wheel of py-rattler that runs inside a build for the platform, its hash checked.
+
+    Raises what `fetch_wheels` raises.
+    """
+    (wheel,) = fetch_wheels(workspace, REQUIREMENTS[platform], MACHINES[platform]).values()
+    return wheel
 
 
 def installer_python(root: Path, plan: Plan) -> tuple[LockedPackage, ...]:

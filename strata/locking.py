@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from strata.errors import DefinitionError, LockError
 from strata.load import load, select
 from strata.lock import check_lock, lock_inputs, solve_lock
-from strata.upstream.mirrors import read_mirrors
+from strata.lock.urls import base_of
+from strata.upstream.mirrors import read_mirrors, with_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +110,7 @@ def _solve(
     elif options.channel and "://" not in options.channel:
         folder = Path(options.channel).expanduser().absolute()
     else:
-        mirror = options.channel or read_mirrors(os.environ).channel or None
+        mirror = _mirror_of(canonical, options.channel)
     return solve_lock(
         inputs,
         folder,
@@ -120,6 +121,17 @@ def _solve(
         cache=workspace.cache / "index",
         dry_run=options.dry_run,
     )
+
+
+def _mirror_of(canonical: str, wanted: str) -> str | None:
+    """Return the URL that stands for a channel: the wanted one, or that of mirrors.toml.
+
+    Its `$VAR` stay as they are, so that no file holds their values; one that is
+    not set is a `DefinitionError`.
+    """
+    place = wanted or read_mirrors(os.environ).package_url(base_of(canonical))
+    with_variables(place, os.environ, "--channel" if wanted else "mirrors.toml")
+    return None if place == base_of(canonical) else place
 
 
 def _is_made_here(variant: Variant) -> bool:

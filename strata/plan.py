@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strata.digest import folder_digests, inputs_digest, text_digest
 from strata.embedded.base import RECIPE
+from strata.labels import step_labels
 from strata.lock import slice_document, slice_for
 from strata.model import PLATFORMS, BootstrapBase
 from strata.offer import not_offered
@@ -123,6 +124,7 @@ def make_plan(
     steps: dict[tuple[str, ...], Step] = {}
     planned = []
     tools = folder_digests(INBUILD, "strata/inbuild")
+    step = partial(_step, project, variant, platform=platform, lock=lock, tools=tools)
     for image in images:
         if image.name in missing:
             continue
@@ -133,15 +135,7 @@ def make_plan(
                 continue
             path = (*path, name)
             if path not in steps:
-                steps[path] = _step(
-                    project,
-                    variant,
-                    path,
-                    platform=platform,
-                    parent=parent,
-                    lock=lock,
-                    tools=tools,
-                )
+                steps[path] = step(path, parent=parent)
             parent = steps[path]
         if parent is None:
             continue
@@ -196,12 +190,8 @@ def _step(
 ) -> Step:
     layer = project.layers[path[-1]]
     lower = parent.path() if parent else ()
-    packages = slice_for(
-        lock,
-        PLATFORMS[platform],
-        _roots(layer, lock),
-        [root for step in lower for root in _roots(step.layer, lock)],
-    )
+    below = [root for step in lower for root in _roots(step.layer, lock)]
+    packages = slice_for(lock, PLATFORMS[platform], _roots(layer, lock), below)
     args = _arguments(variant, layer, lower)
     inputs = {
         "format": FORMAT,
@@ -221,7 +211,7 @@ def _step(
         inputs["parent"] = parent.digest
     else:
         inputs |= base_inputs(variant)
-    labels = _labels(variant, layer, path) | _driver_label(lock)
+    labels = step_labels(variant, layer, path, lock)
     inputs["labels"] = text_digest(json.dumps(labels, sort_keys=True))
     digest = inputs_digest(inputs)
     return Step(
@@ -242,11 +232,6 @@ def _roots(layer: Layer, lock: Lock) -> tuple[str, ...]:
     return layer.roots + (layer.cuda_roots if lock.accelerator == "cuda" else ())
 
 
-def _driver_label(lock: Lock) -> dict[str, str]:
-    """Return the label with the oldest NVIDIA driver that the image runs on."""
-    return {"strata.minimum-driver": lock.minimum_driver} if lock.minimum_driver else {}
-
-
 def _arguments(variant: Variant, layer: Layer, lower: Sequence[Step]) -> dict[str, str]:
     """Return what the layer's open ARGs get: its own value, a lower layer's, the variant's."""
     given: dict[str, str] = {}
@@ -261,18 +246,3 @@ def _layer_files(layer: Layer) -> dict[str, str]:
     parsed = {f"layers/{layer.name}/{name}" for name in ("layer.toml", "environment.yml")}
     files = folder_digests(layer.folder, f"layers/{layer.name}")
     return {name: digest for name, digest in files.items() if name not in parsed}
-
-
-def _labels(variant: Variant, layer: Layer, path: tuple[str, ...]) -> dict[str, str]:
-    created = datetime.fromtimestamp(variant.epoch, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    labels = {
-        "org.opencontainers.image.title": f"strata {variant.name} {path[-1]}",
-        "org.opencontainers.image.description": layer.summary,
-        "org.opencontainers.image.created": created,
-        "strata.variant": variant.name,
-        "strata.layers": " ".join(path),
-    }
-    if not isinstance(variant.base, BootstrapBase):
-        labels["org.opencontainers.image.base.name"] = variant.base.image
-        labels["org.opencontainers.image.base.digest"] = variant.base.digest
-    return labels

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from strata import apt
 from strata.engine import ensure_engine
+from strata.engine.install import install_programs
+from strata.engine.packages import COMPOSE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +32,7 @@ PROGRAMS = {
 FOLDERS = ("tests/unit", "tests/golden", "tests/packages", "tests/lint", "tests/train", "tests/e2e")
 
 
-def install_programs() -> None:
+def install_clients() -> None:
     """Install the clients and servers that the tests use and this machine lacks.
 
     Raises `HostError` with the command to run by hand where we may not.
@@ -38,6 +40,7 @@ def install_programs() -> None:
     missing = [package for program, package in PROGRAMS.items() if not shutil.which(program)]
     if missing:
         apt.install(tuple(missing), why="the test suite")
+    install_programs((COMPOSE,))
 
 
 def run_tests(workspace: Workspace, arguments: Sequence[str]) -> int:
@@ -46,7 +49,7 @@ def run_tests(workspace: Workspace, arguments: Sequence[str]) -> int:
     `arguments` go to pytest in place of the suite's folders.  Returns pytest's
     exit code.
     """
-    install_programs()
+    install_clients()
     engine, _ = ensure_engine(workspace)
     argv = [sys.executable, "-m", "pytest", *(arguments or FOLDERS)]
     sys.stdout.flush()

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from strata.check.nodes import run_nodes, summarize
 from strata.digest import inputs_digest
+from strata.errors import TrainingCheckError
 from strata.record import Outcome
+from strata.run import run
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import docker
 
     from strata.check.options import Training
     from strata.record import Verdict
 
 TIMEOUT = 300.0
+TRAIN = Path(__file__).resolve().parents[2] / "train"
 NAME = "ddp"
 
 
@@ -52,6 +55,7 @@ def check_training(sdk: docker.DockerClient, image: str, how: Training, logs: Pa
     if document is None:
         last = "\n".join((ends[0].stdout + ends[0].stderr).splitlines()[-20:])
         return _outcome("fail", f"exit {ends[0].code}, no report:\n{last}", start, how)
+    _draw(document, logs)
     is_pass = document.get("verdict") == "pass" and all(ended.code == 0 for ended in ends)
     detail = _detail(document, how.nodes)
     if not is_pass:
@@ -73,7 +77,31 @@ def _detail(document: dict[str, Any], nodes: int) -> str:
     failed = [f"{p['name']}: {p.get('reason')}" for p in phases if p["outcome"] == "fail"]
     hosts = f" on {nodes} nodes" if nodes > 1 else ""
     head = f"{document.get('label')}, {document.get('world_size')} ranks{hosts}"
-    return "\n".join([head, *failed])
+    # What follows a failure has not run because of it: that is no news.
+    left_out = [
+        f"not run: {p['name']}: {p.get('reason')}"
+        for p in phases
+        if p["outcome"] == "not run" and not failed
+    ]
+    return "\n".join([head, *failed, *left_out])
+
+
+def _draw(document: dict[str, Any], logs: Path) -> None:
+    """Keep the report, and what it draws as: bandwidth by size, throughput by ranks."""
+    measured = {p["name"] for p in document.get("phases", []) if p["outcome"] == "pass"}
+    if measured.isdisjoint({"collectives", "scaling"}):
+        return
+    report, plot = logs.absolute() / "report.json", logs.absolute() / "plot.svg"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_text(json.dumps(document), encoding="utf-8")
+    run(
+        [sys.executable, "-m", "ddp.plot", str(report), str(plot)],
+        error=TrainingCheckError,
+        where=str(report),
+        fix="train/ddp/plot.py draws it",
+        cwd=TRAIN,
+        quiet=True,
+    )
 
 
 def _outcome(verdict: Verdict, detail: str, start: float, how: Training) -> Outcome:

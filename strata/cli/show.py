@@ -50,7 +50,7 @@ def list_(c: Any) -> None:
         "explain": "say for each step why it will be built",
     },
 )
-def plan(
+def plan(  # noqa: PLR0917 - the flags of the task
     c: Any,
     image: list[str],
     variant: str = "embedded",

@@ -11,13 +11,13 @@ from strata.cli.frame import DRY_RUN, VARIANT, strata_task, workspace_of
     help={
         "variant": VARIANT,
         "check": "only say, offline, whether the lock is current",
-        "channel": "a folder or URL to solve against; the lock names the public channel all the same",
+        "channel": "a folder or URL to solve against; the lock still names the public channel",
         "cooldown": "take no package that was built less than so many days ago",
         "markdown": "write the table of changes to this file, too",
         "dry-run": "solve and say what would change, and write no lock",
     }
 )
-def lock(
+def lock(  # noqa: PLR0917 - the flags of the task
     c: Any,
     variant: str = "",
     check: bool = False,

@@ -25,18 +25,22 @@ if TYPE_CHECKING:
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 DOWNLOAD_TIMEOUT = 3600.0
 
-TARGET = (
+MACHINE = "x86_64"
+PYTHON_TAGS = (
     "--only-binary=:all:",
     "--python-version=3.11",
     "--implementation=cp",
     "--abi=cp311",
-    # pip takes the first platform that it finds a wheel for: newest glibc first.
-    *(f"--platform=manylinux_2_{minor}_x86_64" for minor in range(GLIBC_MINOR, 4, -1)),
-    "--platform=manylinux2014_x86_64",
-    "--platform=manylinux2010_x86_64",
-    "--platform=manylinux1_x86_64",
-    "--platform=linux_x86_64",
 )
+
+
+def target(machine: str) -> tuple[str, ...]:
+    """Return pip's options for wheels that run on a machine (`x86_64`, `aarch64`)."""
+    # pip takes the first platform that it finds a wheel for: newest glibc first.
+    newer = [f"manylinux_2_{minor}_{machine}" for minor in range(GLIBC_MINOR, 4, -1)]
+    older = [f"manylinux{year}_{machine}" for year in ("2014", "2010", "1")]
+    return (*PYTHON_TAGS, *(f"--platform={one}" for one in (*newer, *older, f"linux_{machine}")))
+
 
 HEADER = """\
 # Every wheel of the embedded variant (Python 3.11, Linux x86_64, glibc 2.{glibc}), pinned by
@@ -49,7 +53,9 @@ HEADER = """\
 """
 
 
-def fetch_wheels(workspace: Workspace, requirements: Path) -> dict[str, Path]:
+def fetch_wheels(
+    workspace: Workspace, requirements: Path, machine: str = MACHINE
+) -> dict[str, Path]:
     """Return the pinned wheels by normalised project name, each file's sha256 verified.
 
     They are kept in the cache; what is missing there or damaged is downloaded
@@ -63,7 +69,7 @@ def fetch_wheels(workspace: Workspace, requirements: Path) -> dict[str, Path]:
     files = _find(folder, pins)
     missing = [pin for pin in pins if pin.project not in files]
     if missing:
-        files.update(_download(missing, folder, requirements))
+        files.update(_download(missing, folder, requirements, machine))
     return {pin.project: files[pin.project] for pin in pins}
 
 
@@ -76,7 +82,7 @@ def pin_wheels(source: Path, requirements: Path) -> tuple[Pin, ...]:
     with tempfile.TemporaryDirectory(prefix="strata-pin-") as scratch:
         report = Path(scratch, "report.json")
         arguments = ["install", "--dry-run", "--ignore-installed", f"--target={scratch}/unused"]
-        arguments += [f"--report={report}", f"--requirement={source}"]
+        arguments += [f"--report={report}", f"--requirement={source}", *target(MACHINE)]
         try:
             _pip(arguments, where=str(source), torch_index=False)
         except StrataError:
@@ -142,12 +148,14 @@ def _find(folder: Path, pins: Iterable[Pin]) -> dict[str, Path]:
     return found
 
 
-def _download(missing: Sequence[Pin], folder: Path, requirements: Path) -> dict[str, Path]:
+def _download(
+    missing: Sequence[Pin], folder: Path, requirements: Path, machine: str
+) -> dict[str, Path]:
     with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as scratch:
         wanted = Path(scratch, "wanted.txt")
         wanted.write_text("".join(map(str, missing)))
         arguments = ["download", "--no-deps", "--require-hashes", "--no-cache-dir"]
-        arguments += [f"--dest={scratch}", f"--requirement={wanted}"]
+        arguments += [f"--dest={scratch}", f"--requirement={wanted}", *target(machine)]
         print(f"+ pip download: {len(missing)} wheels", file=sys.stderr, flush=True)
         try:
             _pip(arguments, where=str(requirements), torch_index=False)
@@ -166,12 +174,12 @@ def _download(missing: Sequence[Pin], folder: Path, requirements: Path) -> dict[
 
 
 def _pip(arguments: Sequence[str], *, where: str, torch_index: bool) -> None:
-    """Run our own interpreter's pip for the target; tell a wrong file from a failed download."""
+    """Run our own interpreter's pip; tell a wrong file from a failed download."""
     index = [f"--extra-index-url={TORCH_CPU_INDEX}"] if torch_index else []
     options = ["--no-input", "--disable-pip-version-check", "--quiet", "--progress-bar=off"]
     try:
         run(
-            [sys.executable, "-m", "pip", *arguments, *options, *index, *TARGET],
+            [sys.executable, "-m", "pip", *arguments, *options, *index],
             error=BuildError,
             where=where,
             fix="check that `pip download numpy` works on this machine, and run it again",

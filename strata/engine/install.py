@@ -11,13 +11,13 @@ from strata.engine.connect import UNIX, Engine, answers, knock
 from strata.engine.daemon import SYSTEM_PATH, say, start_detached, wait_until
 from strata.engine.find import SYSTEM_SOCKET
 from strata.engine.packages import (
-    BUILDX,
+    ALL_PACKAGES,
     BY_HAND,
     CLASSIC_STORE,
     DAEMON_FILE,
     FROM_TRIXIE,
     PACKAGES,
-    PRIVATE_PACKAGES,
+    PLUGINS,
     WHERE,
     Action,
     Command,
@@ -46,7 +46,7 @@ def install_engine() -> Engine:
 
     Raises `HostError` with the way out where we can't or may not.
     """
-    machine = read_machine()
+    machine = read_machine(tuple(PACKAGES))
     actions = (*plan_settings(machine), *plan_install(machine, tuple(PACKAGES)))
     prefix = apt.superuser()
     if prefix is None:
@@ -65,23 +65,29 @@ def install_engine() -> Engine:
     return engine
 
 
-def install_private_programs() -> None:
-    """Install what a private engine needs and this machine lacks.
+def install_programs(programs: tuple[str, ...]) -> None:
+    """Install those of `ALL_PACKAGES` that are named and that this machine lacks.
 
-    Raises `HostError` when we can't.
+    Raises `HostError` when we can't, or may not.
     """
-    perform(plan_install(read_machine(), tuple(PRIVATE_PACKAGES)), ())
+    machine = read_machine(programs)
+    if actions := plan_install(machine, programs):
+        prefix = apt.superuser()
+        if prefix is None:
+            missing = ", ".join(missing_packages(machine, programs))
+            raise HostError.at(WHERE, f"without root we may not install {missing}", BY_HAND)
+        perform(actions, prefix)
 
 
-def read_machine() -> Machine:
-    """Look at this machine: its release, its programs, its mirror."""
+def read_machine(programs: tuple[str, ...]) -> Machine:
+    """Look at this machine: its release, which of `programs` it has, and its mirror."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
         release = {}
     os_id, os_version = release.get("ID", ""), release.get("VERSION_ID", "")
-    has = frozenset(program for program in PRIVATE_PACKAGES if is_here(program))
-    is_lacking = any(PACKAGES[name] in FROM_TRIXIE for name in PACKAGES if name not in has)
+    has = frozenset(program for program in programs if is_here(program))
+    is_lacking = any(ALL_PACKAGES[name] in FROM_TRIXIE for name in programs if name not in has)
     mirror = keyring = ""
     if is_lacking and needs_trixie(os_id, os_version):
         mirror, keyring = debian_mirror(apt.index_targets(), release["VERSION_CODENAME"])
@@ -97,10 +103,10 @@ def read_machine() -> Machine:
 
 
 def is_here(program: str) -> bool:
-    """Tell whether a program, or the docker client's buildx plugin, is installed."""
-    if program == BUILDX:
+    """Tell whether a program, or a plugin of the docker client's, is installed."""
+    if program in PLUGINS:
         folders = (*map(Path, PLUGIN_FOLDERS), Path.home() / ".docker/cli-plugins")
-        return any((folder / BUILDX).exists() for folder in folders)
+        return any((folder / program).exists() for folder in folders)
     return shutil.which(program, path=SYSTEM_PATH["PATH"]) is not None
 
 

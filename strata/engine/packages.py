@@ -11,6 +11,8 @@ from strata import apt
 from strata.errors import HostError
 
 BUILDX = "docker-buildx"
+COMPOSE = "docker-compose"
+PLUGINS = (BUILDX, COMPOSE)  # of the client: not on PATH
 # What an engine needs, and the package of Debian 13 that brings it.
 PACKAGES = {
     "dockerd": "docker.io",
@@ -22,7 +24,9 @@ PACKAGES = {
 }
 # A private engine makes its own bridge and ends what it mounted.
 PRIVATE_PACKAGES = {**PACKAGES, "ip": "iproute2"}
-FROM_TRIXIE = ("docker.io", "docker-cli", "docker-buildx", "containerd")
+# What strata itself never runs, but its tests do.
+ALL_PACKAGES = {**PRIVATE_PACKAGES, COMPOSE: "docker-compose"}
+FROM_TRIXIE = ("docker.io", "docker-cli", "docker-buildx", "docker-compose", "containerd")
 SOURCES_FILE = Path("/etc/apt/sources.list.d/strata-docker.sources")
 PIN_FILE = Path("/etc/apt/preferences.d/strata-docker")
 DAEMON_FILE = Path("/etc/docker/daemon.json")
@@ -58,7 +62,7 @@ class Machine:
     """What decides how an engine comes to this machine.
 
     `os_id` and `os_version` are ID and VERSION_ID of os-release ("" on Debian
-    testing); `has` are the programs of `PRIVATE_PACKAGES` that are installed.
+    testing); `has` are those of the programs in question that are installed.
     `mirror` is where Debian 12's apt finds its own release, and `keyring` what
     that source is signed by ("" where that doesn't matter).  `has_images` says
     that the system's engine has kept images here, in the classic store.
@@ -118,9 +122,10 @@ def plan_install(machine: Machine, programs: tuple[str, ...]) -> tuple[Action, .
 
 def missing_packages(machine: Machine, programs: tuple[str, ...]) -> tuple[str, ...]:
     """Return the packages for those of `programs` that the machine lacks."""
-    names = dict(PRIVATE_PACKAGES)
+    names = dict(ALL_PACKAGES)
     if machine.os_id == "ubuntu":
         names["docker"] = names["dockerd"]  # Ubuntu keeps the client in the engine's package
+        names[COMPOSE] = "docker-compose-v2"
     return tuple(sorted({names[name] for name in programs if name not in machine.has}))
 
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 from strata.engine.connect import UNIX, Engine, answers, knock
 from strata.engine.daemon import is_running, read_pid, say, start_detached, wait_until
 from strata.engine.elevate import PURGE, START, STOP, is_done_by_root
-from strata.engine.install import install_private_programs
+from strata.engine.install import install_programs
 from strata.engine.leftovers import end_processes, remove_shared_traces, unmount
 from strata.engine.network import ROUTES, free_pool, make_network, remove_network, used_networks
+from strata.engine.packages import PRIVATE_PACKAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -93,7 +94,7 @@ def start_private(workspace: Workspace) -> Engine:
     workspace.build.mkdir(parents=True, exist_ok=True)
     if is_done_by_root(START, workspace.root):
         return place.engine
-    install_private_programs()
+    install_programs(tuple(PRIVATE_PACKAGES))
     with _alone(workspace):
         if private_status(workspace).is_running:
             return place.engine

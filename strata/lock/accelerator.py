@@ -18,7 +18,7 @@ BUILT_FOR_ONE = ("libtorch", "pytorch", "torchvision")
 # What trains on several GPUs needs.
 NEEDED = ("nccl",)
 RUNTIME = re.compile(
-    r"(cuda-(?!version\Z).+|cudatoolkit|(lib)?cudnn|cutensor|nccl|nvidia-.+|pytorch-gpu"
+    r"(cuda-(?!version\Z).+|cudatoolkit|(lib)?cudnn|cutensor|nccl|nvidia-(?!ml-py\Z).+|pytorch-gpu"
     r"|lib(cublas|cudss|cufft|cufile|curand|cusolver|cusparse|cusparselt|magma|npp|nvjitlink"
     r"|nvjpeg|nvptxcompiler|nvrtc)([-_].+)?)\Z"
 )

@@ -15,7 +15,7 @@ CHANGE_COLUMNS = ("platform", "layer", "package", "change", "before", "after", "
 LAYER_COLUMNS = ("platform", "layer", "packages", "download before", "download after")
 NUMBERS = ("packages", "download", "download before", "download after")
 KINDS = ("added", "removed", "up", "down", "rebuilt", "moved")
-NOTHING = "–"
+NOTHING = "-"
 MEGABYTE = 1_000_000
 
 
@@ -65,9 +65,8 @@ def print_changes(title: str, solved: Solved) -> None:
         if not rows or not solved.changes:
             continue
         table = Table()
-        for column in columns:
-            justify = "right" if column in NUMBERS else "left"
-            table.add_column(column, justify=justify, overflow="fold")
+        for name in columns:
+            table.add_column(name, justify="right" if name in NUMBERS else "left", overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
         console.print(table)

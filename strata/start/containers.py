@@ -69,6 +69,8 @@ def create(
     named = [word for name in secrets for word in ("--env", name)]
     where = f"container {settings.name}"
     fix = "do what the engine says; docker ps --all shows what there is"
+    if settings.gpus:
+        fix += "; GPUs need NVIDIA's container toolkit, and --gpus none does without"
     env = {**engine.env, **secrets}
     argv = ["docker", "create", *named, *run_arguments(settings), *command]
     made = run(argv, error=HostError, where=where, fix=fix, env=env).strip()

@@ -28,10 +28,11 @@ NO_KEY_FIX = "ssh-keygen -t ed25519 makes one; or name yours: --key FILE.pub"
 
 @dataclass(frozen=True, kw_only=True)
 class Keys:
-    """Lines for authorized_keys, and the private key's file where one was meant."""
+    """Lines for authorized_keys, and the files of the private keys; `is_named`: by `--key`."""
 
     lines: tuple[str, ...]
-    identity: Path | None = None
+    identities: tuple[Path, ...] = ()
+    is_named: bool = False
 
 
 def find_keys(key: str, cwd: Path, home: Path) -> Keys:
@@ -44,14 +45,15 @@ def find_keys(key: str, cwd: Path, home: Path) -> Keys:
         return read_key((cwd / Path(key).expanduser()).resolve())
     folder = home / ".ssh"
     kept, reason = agent_keys(os.environ)
-    texts = [kept, *(file.read_text(errors="replace") for file in sorted(folder.glob("*.pub")))]
+    files = sorted(folder.glob("*.pub"))
+    texts = [kept, *(file.read_text(errors="replace") for file in files)]
     lines = key_lines("\n".join(texts))
     if not lines:
         asked = f"there is none in {folder}/*.pub, nor in ssh-agent"
         raise DefinitionError.at(
             "public key", f"{asked} ({reason})" if reason else asked, NO_KEY_FIX
         )
-    return Keys(lines=lines)
+    return Keys(lines=lines, identities=private_files(files))
 
 
 def read_key(file: Path) -> Keys:
@@ -70,9 +72,13 @@ def read_key(file: Path) -> Keys:
     lines = key_lines(text)
     if not lines:
         raise DefinitionError.at(where, "it holds no public key", NO_KEY_FIX)
-    private = file.with_suffix("")
-    has_private = file.suffix == ".pub" and private.is_file()
-    return Keys(lines=lines, identity=private if has_private else None)
+    return Keys(lines=lines, identities=private_files([file]), is_named=True)
+
+
+def private_files(files: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the private keys beside public ones: the client tries few names by itself."""
+    named = [file.with_suffix("") for file in files if file.suffix == ".pub"]
+    return tuple(private for private in named if private.is_file())
 
 
 def key_lines(text: str) -> tuple[str, ...]:

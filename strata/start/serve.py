@@ -78,7 +78,8 @@ def start_ssh(workspace: Workspace, options: StartOptions, keys: Keys) -> Login:
         user=user,
         known_hosts=folder / f"{name}.known_hosts",
         config=folder / f"{name}.config",
-        identity=keys.identity,
+        identities=keys.identities,
+        has_other_keys=not keys.is_named,
     )
     folder.mkdir(parents=True, exist_ok=True)
     login.known_hosts.write_text(hosts)

@@ -144,6 +144,7 @@ def run_arguments(settings: Settings) -> tuple[str, ...]:
     """Return the options of `docker run`, up to and with the image's reference."""
     argv = ["--name", settings.name]
     argv += ["--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    # No limit on open files: the engine's own is as high as it may be for us.
     argv += ["--shm-size", settings.shm, "--ulimit", f"stack={STACK}"]
     if settings.gpus:
         # RDMA and pinned memory need it; an engine that is confined itself refuses it.

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Login:
-    """A way into a container: its name stands for the host, at a port of this machine."""
+    """A way into a container: its name stands for the host, at a port of this machine.
+
+    `has_other_keys` says that the client may try more than `identities`: the agent's.
+    """
 
     name: str
     port: int
     user: str
     known_hosts: Path
     config: Path
-    identity: Path | None
+    identities: tuple[Path, ...]
+    has_other_keys: bool
 
     @property
     def command(self) -> str:
@@ -44,8 +48,9 @@ def config_block(login: Login, address: str) -> str:
         f"  UserKnownHostsFile {quoted(login.known_hosts)}",
         "  StrictHostKeyChecking yes",
     ]
-    if login.identity is not None:
-        lines += [f"  IdentityFile {quoted(login.identity)}", "  IdentitiesOnly yes"]
+    lines += [f"  IdentityFile {quoted(identity)}" for identity in login.identities]
+    if login.identities and not login.has_other_keys:
+        lines.append("  IdentitiesOnly yes")
     return "\n".join(lines) + "\n"
 
 

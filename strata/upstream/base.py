@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from strata.credentials import read_credentials
 from strata.errors import BuildError, LockError, PublishError
@@ -13,35 +12,46 @@ from strata.model import ImageBase
 from strata.registry import Registry, is_plain_http
 from strata.upstream.download import Wanted
 from strata.upstream.fetch import fetch, place
+from strata.upstream.layout import (
+    blob_path,
+    blobs_of,
+    complete_layout,
+    is_whole_layout,
+    platform_manifest,
+)
 from strata.upstream.mirrors import full_name, read_mirrors
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from strata.model import BootstrapBase, Variant
+    from strata.model import Variant
     from strata.workspace import Workspace
 
 BASES = "base"
-LAYOUT = '{"imageLayoutVersion": "1.0.0"}\n'
-OCI_INDEX = "application/vnd.oci.image.index.v1+json"
-OCI_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
-def base_context(workspace: Workspace, base: BootstrapBase | ImageBase) -> str | None:
-    """Return the base as a bake context; None for one that is made on the spot.
+def base_context(workspace: Workspace, variant: Variant, platform: str) -> str | None:
+    """Return a variant's base as a bake context; None for one that is made on the spot.
 
-    From the registry or its mirror, by digest; with `workspace.carried` from the
-    folder.  Raises `BuildError` where that folder lacks it.
+    It comes from the registry or its mirror into the cache, with
+    `workspace.carried` from that folder, and is verified before the engine sees
+    it: containerd would keep the wrong bytes of a manifest or a layer, and go on
+    to fail with them when the registry is right again.  Raises `LockError` where
+    the registry has another image under that digest, `BuildError` where it can't
+    be had.
     """
+    base = variant.base
     if not isinstance(base, ImageBase):
         return None
-    if workspace.carried is None:
-        return f"docker-image://{read_mirrors(os.environ).base_image(base.image)}@{base.digest}"
-    layout = layout_of(workspace.carried, base)
-    if not (layout / "index.json").is_file():
-        raise BuildError.at(
-            str(layout), f"the base {base.image}@{base.digest} is not there", "./inv fetch again"
-        )
+    layout = layout_of(workspace.carried or workspace.cache, base)
+    if not is_whole_layout(layout, base.digest, platform):
+        if workspace.carried:
+            raise BuildError.at(
+                str(layout),
+                f"the base {base.image}@{base.digest} is not there, or damaged",
+                "./inv fetch again",
+            )
+        carry_base(workspace, variant, base, workspace.cache, platform)
     return f"oci-layout://{layout}@{base.digest}"
 
 
@@ -64,8 +74,7 @@ def carry_base(
     host = repository.split("/", 1)[0]
     where = f"locks/{variant.name}/sources.toml"
     repin = f"./inv pin --variant {variant.name}"
-    blobs = layout / "blobs" / "sha256"
-    blobs.mkdir(parents=True, exist_ok=True)
+    blob_path(layout, base.digest).parent.mkdir(parents=True, exist_ok=True)
     try:
         registry = Registry(
             host, read_credentials(host, os.environ), plain_http=is_plain_http(host, {})
@@ -73,49 +82,34 @@ def carry_base(
         try:
             manifests = _manifests(registry, repository, base.digest, platform, where)
             for digest, content in manifests.items():
-                (blobs / digest.removeprefix("sha256:")).write_bytes(content)
+                blob_path(layout, digest).write_bytes(content)
             wanted = [
                 _blob(registry, repository, digest, where, repin)
-                for content in manifests.values()
-                for digest in _blob_digests(json.loads(content))
+                for digest in blobs_of(list(manifests.values())[-1])
             ]
         finally:
             registry.close()
     except PublishError as failed:
         raise BuildError(*failed.problems) from None
     for sha256, file in fetch(workspace, wanted).items():
-        place(file, blobs / sha256)
-    top = manifests[base.digest]
-    described = {
-        "mediaType": json.loads(top).get("mediaType", OCI_MANIFEST),
-        "digest": base.digest,
-        "size": len(top),
-    }
-    index = {"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [described]}
-    (layout / "oci-layout").write_text(LAYOUT)
-    (layout / "index.json").write_text(json.dumps(index) + "\n")
+        place(file, blob_path(layout, sha256))
+    complete_layout(layout, base.digest)
     return layout
 
 
 def _manifests(
     registry: Registry, repository: str, digest: str, platform: str, where: str
 ) -> dict[str, bytes]:
-    """Return the manifest of a digest and, if it is an index, the one of the platform."""
-    top = _manifest(registry, repository, digest, where)
-    found = {digest: top}
-    listed = json.loads(top).get("manifests")
-    if listed is None:
-        return found
-    by_platform: dict[str, str] = {}
-    for entry in listed:
-        one = entry.get("platform", {})
-        by_platform.setdefault(f"{one.get('os')}/{one.get('architecture')}", entry["digest"])
-    if platform not in by_platform:
+    """Return the manifest of a digest and, if it is an index, then the one of the platform."""
+    found = {digest: _manifest(registry, repository, digest, where)}
+    try:
+        inner = platform_manifest(found[digest], platform)
+    except LookupError:
         raise BuildError.at(
             f"{repository}@{digest}", f"has no {platform}", f"correct platforms in {where}"
-        )
-    inner = by_platform[platform]
-    found[inner] = _manifest(registry, repository, inner, where)
+        ) from None
+    if inner:
+        found[inner] = _manifest(registry, repository, inner, where)
     return found
 
 
@@ -133,12 +127,6 @@ def _manifest(registry: Registry, repository: str, digest: str, where: str) -> b
             "ask who runs that registry",
         )
     return content
-
-
-def _blob_digests(manifest: dict[str, Any]) -> list[str]:
-    if "manifests" in manifest:
-        return []
-    return [manifest["config"]["digest"], *(layer["digest"] for layer in manifest["layers"])]
 
 
 def _blob(registry: Registry, repository: str, digest: str, where: str, repin: str) -> Wanted:

@@ -11,11 +11,10 @@ from strata.embedded.base import checksum_file, make_base
 from strata.embedded.wheels import fetch_wheels
 from strata.engine import ensure_engine
 from strata.errors import BuildError
-from strata.interpreter import installer_python
+from strata.interpreter import fetch_rattler, installer_python
 from strata.locking import WHEELS
 from strata.model import BootstrapBase
 from strata.pipeline import open_store
-from strata.plan import INBUILD
 from strata.run import run
 from strata.upstream.base import BASES, carry_base
 from strata.upstream.carried import SCHEMA, TABLE, TARBALL, WHEELHOUSE, pins_of, read_table
@@ -51,9 +50,9 @@ def fill_folder(workspace: Workspace, plan: Plan, folder: Path) -> None:
     packages = {one.sha256: one for step in plan.steps for one in step.packages}
     if packages:
         packages |= {one.sha256: one for one in installer_python(workspace.root, plan)}
-    requirements = [INBUILD / "requirements.txt"] if packages else []
+    carried = [fetch_rattler(workspace, plan.platform)] if packages else []
     if packages and (variant.folder / WHEELS).is_file():
-        requirements.append(variant.folder / WHEELS)
+        carried += fetch_wheels(workspace, variant.folder / WHEELS).values()
     else:
         for sha256, file in fetch_packages(workspace, variant, packages.values()).items():
             place(file, files / sha256)
@@ -62,9 +61,8 @@ def fill_folder(workspace: Workspace, plan: Plan, folder: Path) -> None:
         place(file, files / file.name)
     wheels = folder / WHEELHOUSE
     wheels.mkdir(exist_ok=True)
-    for one in requirements:
-        for wheel in fetch_wheels(workspace, one).values():
-            place(wheel, wheels / wheel.name)
+    for wheel in carried:
+        place(wheel, wheels / wheel.name)
     _carry_strata(workspace, folder)
     engine, _ = ensure_engine(workspace)
     with open_store(engine) as store:

@@ -39,7 +39,9 @@ FIX = "docs/mirrors.md shows every key"
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 
 Url = Annotated[str, StringConstraints(pattern=r"^https?://[^/\s]+(/\S*)?$")]
-Repository = Annotated[str, StringConstraints(pattern=r"^[^\s:/@]+(:\d+)?(/[^\s:@]+)?$")]
+# As Docker reads names, a host has a dot or a port, or is localhost.
+HOST = r"(localhost|[^\s:/@]+\.[^\s:/@]+|[^\s:/@]+:\d+)"
+Repository = Annotated[str, StringConstraints(pattern=rf"^{HOST}(:\d+)?(/[^\s:@]+)?$")]
 
 
 class _MirrorsFile(BaseModel):

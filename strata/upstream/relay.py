@@ -62,14 +62,13 @@ def serve_relay(
 
     Handler.mirror, Handler.recording, Handler.replay = mirror, recording, replay
     try:
-        server = ThreadingHTTPServer((address, 0), Handler)
+        server = _Server((address, 0), Handler)
     except OSError as failed:
         raise HostError.at(
             f"{address}, the gateway of the engine's bridge",
             f"builds cannot be served from here: {failed.strerror}",
             "mirrors, proxies and --from need an engine on this very machine: unset DOCKER_HOST",
         ) from None
-    server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:
@@ -86,6 +85,15 @@ def mirrored(url: str, mirror: str) -> str:
         if url.startswith(archive):
             return mirror + url.removeprefix(archive)
     return url
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Pass over who hangs up, as apt does when it has enough; all else is a bug of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -97,7 +97,9 @@ def test_mirrors_fetch_and_a_build_without_network(
     mirrors = tmp_path / "mirrors.toml"
     address = site.address.replace("http://", "http://ada:$APT_PASSWORD@")
     mirrors.write_text(f'apt = "{address}/apt"\n')
-    env = {"STRATA_MIRRORS": str(mirrors), "APT_PASSWORD": SECRET}
+    # The company's proxy: what this machine has itself is not asked by it.
+    proxy = f"http://ada:{SECRET}@127.0.0.1:9"
+    env = {"STRATA_MIRRORS": str(mirrors), "APT_PASSWORD": SECRET, "STRATA_PROXY": proxy}
 
     code, out, err = project.build("--no-check", "--image", "pair", env=env)
     assert code == 0, err

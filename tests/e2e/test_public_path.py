@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 import requests
 
 from strata.contexts import make_contexts
-from strata.embedded.wheels import fetch_wheels
+from strata.interpreter import fetch_rattler
 from strata.pipeline import prepare
-from strata.plan import INBUILD
 from strata.workspace import Workspace
 from tests.e2e.boxes import call
 from tests.e2e.registry import serve as serve_registry
@@ -80,14 +80,11 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pa
 
 
 def reworded(host: str, digest: str) -> str:
-    """Put the same image under another digest, so that the engine has it from the registry alone.
-
-    A manifest's digest is that of its bytes: other white space gives another one.
-    """
+    """Put the same image under a digest that no engine has seen: it must ask the registry."""
     place = f"http://{host}/v2/{BASE_NAME}/manifests"
     known = requests.get(f"{place}/{digest}", headers={"Accept": MANIFESTS}, timeout=60)
     known.raise_for_status()
-    text = json.dumps(known.json(), indent=8).encode()
+    text = json.dumps({**known.json(), "annotations": {"test": str(uuid.uuid4())}}).encode()
     made = f"sha256:{hashlib.sha256(text).hexdigest()}"
     kind = {"Content-Type": known.headers["Content-Type"]}
     answer = requests.put(f"{place}/{made}", text, headers=kind, timeout=60)
@@ -113,20 +110,20 @@ def upstreams(
     (folder / "base").mkdir()
     (folder / "base/Dockerfile").write_text(BASE.format(parent=parent))
     build = ("docker", "buildx", "build", "--provenance=false", "--tag", base, folder / "base")
-    for argv in (build, ("docker", "push", base)):
-        done = call(*map(str, argv), env=engine.env)
-        assert done.code == 0, done.err
-    digest = reworded(host, str(docker_client.images.get(base).id))
-    remove(docker_client, base)
+    try:
+        for argv in (build, ("docker", "push", base)):
+            done = call(*map(str, argv), env=engine.env)
+            assert done.code == 0, done.err
+        digest = reworded(host, str(docker_client.images.get(base).id))
+    finally:
+        remove(docker_client, *[t for i in docker_client.images.list(base) for t in i.tags])
     python = python_files(docker_client, parent)
     installer = make_installer_of(python)
     channel = make_channel(folder, python)
     project = make_project(folder / "project", digest, installer, channel)
     seed = folder / "seed"
-    fetch_wheels(
-        Workspace(root=project.root, build=project.root / "build", cache=seed),
-        INBUILD / "requirements.txt",
-    )
+    workspace = Workspace(root=project.root, build=project.root / "build", cache=seed)
+    fetch_rattler(workspace, "linux/amd64")
     made = Upstreams(
         site=site,
         registry=host,
@@ -257,7 +254,7 @@ def test_the_public_path(
     done = build(public, cache)
     project.replace(sources, absent, public.digest)
     assert done.returncode == 4, done.stderr
-    assert f"{BASE_NAME}:24.04@{absent}: not found" in done.stderr
+    assert f"{BASE_NAME}@{absent}: the registry has no such image" in done.stderr
     assert tagged(docker_client) == []
     once = sorted(site.paths())
     again = [path for path in set(once) if once.count(path) > 1]
@@ -269,7 +266,8 @@ def test_the_public_path(
     manifest.write_bytes(whole.replace(b"{", b"{ ", 1))
     done = build(public, cache)
     manifest.write_bytes(whole)
-    assert done.returncode == 4, done.stderr
+    assert done.returncode == 3, done.stderr
+    assert "the registry has another image under this digest" in done.stderr
     assert tagged(docker_client) == []
 
     done = build(public, cache)

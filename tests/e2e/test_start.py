@@ -166,9 +166,11 @@ def test_jupyter_is_started_once(inv: Inv, docker_client: DockerClient) -> None:
 
 def test_ssh_asks_no_question(inv: Inv) -> None:
     """The printed command logs in as somebody with a name; the block does so for ~/.ssh/config."""
-    key = make_key(inv.folder.parent, "ada")
+    keys = inv.folder.parent / ".ssh"
+    keys.mkdir()
+    make_key(keys, "work")
     name = inv.name("ssh")
-    task = ("ssh", "remote", "--name", name, "--key", f"{key.file}.pub")
+    task = ("ssh", "remote", "--name", name)
     done = inv(*task)
     assert done.code == 0, done.err
     script = 'echo "$(id -u):$(id -g) $USER $HOME"; touch ~/work/mine; python -c "import torch"'
@@ -195,7 +197,7 @@ def test_ssh_asks_no_question(inv: Inv) -> None:
     assert refused.code == 255
     assert "Host key verification failed" in refused.err
 
-    other = inv(*task[:-1], f"{stranger.file}.pub")
+    other = inv(*task, "--key", f"{stranger.file}.pub")
     assert other.code == 2
     assert "it was started with other public keys" in other.err
     assert inv(*task, "--stop").code == 0
@@ -224,11 +226,30 @@ def test_a_service_that_ends_is_shown_and_removed(inv: Inv, docker_client: Docke
     assert docker_client.containers.list(all=True, filters={"name": name}) == []
 
 
+def test_an_interrupt_leaves_nothing(inv: Inv, docker_client: DockerClient) -> None:
+    """Whoever stops waiting has no container that was not asked for."""
+    name = inv.name("interrupt")
+    # A shell's background job ignores SIGINT, and so would all that it starts.
+    argv = ["env", "--default-signal=INT", *inv.argv("jupyter", "--work", "none", "--name", name)]
+    with subprocess.Popen(
+        argv,
+        env={**os.environ, **inv.env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        until(lambda: docker_client.containers.list(filters={"name": name}) or None, "its start")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+    assert docker_client.containers.list(all=True, filters={"name": name}) == []
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (("run", "slimm"), 'error: image slimm: no image "slimm" (did you mean "slim"?)'),
         (("jupyter", "remote"), "error: image remote: it has no JupyterLab"),
+        (("run", "127.0.0.1:1/me/slim:x"), "error: image 127.0.0.1:1/me/slim:x: `docker pull"),
     ],
 )
 def test_bad_arguments_start_nothing(inv: Inv, words: tuple[str, ...], message: str) -> None:

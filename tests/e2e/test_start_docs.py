@@ -6,25 +6,22 @@ import os
 import re
 import shlex
 import socket
-import subprocess
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import requests
-import yaml
 
-from tests.e2e.boxes import ROOT, call, until
+from tests.e2e.boxes import ROOT, call
 from tests.e2e.conftest import VARIANT
-from tests.e2e.sshclient import Client, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from strata.engine import Engine
-    from tests.e2e.boxes import Boxes, Ended, Image
+    from tests.e2e.boxes import Ended, Image
 
 GUIDE = ROOT / "docs/run.md"
 BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)

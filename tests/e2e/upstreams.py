@@ -212,6 +212,9 @@ def python_files(sdk: DockerClient, parent: str) -> dict[str, bytes]:
                         files[f"{target}/{member.name}"] = content.read()
     finally:
         container.remove()
+    # As everywhere but at Debian: what is installed goes to site-packages.
+    place = f"lib/{PYTHON}/sysconfig.py"
+    files[place] = files[place].replace(b"= 'posix_local'", b"= 'posix_prefix'")
     return {**files, f"lib/{PYTHON}/sitecustomize.py": SITECUSTOMIZE.encode()}
 
 
@@ -259,7 +262,7 @@ def make_project(root: Path, digest: str, installer: bytes, channel: Path) -> Sm
         shutil.copytree(REPOSITORY / "layers" / layer, root / "layers" / layer)
     project.write("images/lab.toml", (REPOSITORY / "images/lab.toml").read_text())
     project.write("images/slim.toml", (REPOSITORY / "images/slim.toml").read_text())
-    shutil.copytree(REPOSITORY / "train", root / "train")
+    project.write("train/trainer/__init__.py", "")  # the real one needs a real torch
     shutil.copyfile(REPOSITORY / "tasks.py", root / "tasks.py")
     sources = SOURCES.format(
         epoch=EPOCH,

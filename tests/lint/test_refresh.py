@@ -67,10 +67,11 @@ def test_refresh_pins_before_it_solves() -> None:
 
 
 def test_the_proposal_is_built_like_any_change() -> None:
-    """Its branch is the one that the build is started on, and only locks are in it."""
+    """Its branch is the build's, and only locks and the records that prove them are in it."""
     job = yaml.safe_load(TEXT)["jobs"]["propose"]
     proposal = next(step for step in job["steps"] if step.get("id") == "propose")["with"]
-    assert (proposal["add-paths"], proposal["body-path"]) == ("locks", "changes.md")
+    assert proposal["add-paths"].split() == ["locks", "tests/records"]
+    assert proposal["body-path"] == "changes.md"
     assert job["steps"][-1]["run"] == f"gh workflow run build.yml --ref {proposal['branch']}"
     build = yaml.safe_load((WORKFLOW.parent / "build.yml").read_text())
     assert "workflow_dispatch" in build[True]  # YAML 1.1 reads `on` as a truth value

@@ -234,7 +234,7 @@ def test_a_new_lock_says_what_went_up_down_in_and_out(solved: Room, tmp_path: Pa
     assert summary(up.changes) == "2 removed, 4 up"
     assert layer_rows(up)[0] == ("linux-64", "high", "1", "2.0 MB", "1.0 MB")
     text = markdown_changes("tiny", up)
-    assert "| linux-64 | high | lab | removed | 4.6 h0_0 | – | 1.0 MB |" in text
+    assert "| linux-64 | high | lab | removed | 4.6 h0_0 | - | 1.0 MB |" in text
     room.write("tiny/pins.yml", PINS.replace("shared: <2", "shared: <3"))
     down = {change.name: change.kind for change in room.solve().changes}
     assert down == {"python": "down"}

@@ -81,7 +81,7 @@ def echo() -> Iterator[str]:
 
 
 def test_the_mirror_is_asked_in_place_of_the_archive(site: Site) -> None:
-    """With its own password, of which the build knows nothing; other places are asked as they are."""
+    """With its own password, of which the build knows nothing; other places stay."""
     mirror = site.address.replace("http://", "http://ada:s3cr3t@") + "/mirror/"
     other = site.put("/other", b"plain")
     with serve_relay(HOST, mirror=mirror) as proxy:
@@ -175,7 +175,7 @@ def test_half_a_download_is_not_written_down(site: Site, recording: Recording) -
 def test_a_table_that_is_none_is_refused(tmp_path: Path) -> None:
     """Exit code 4, with the command that writes it anew."""
     (tmp_path / "http.json").write_text('{"schema": "another"}')
-    with pytest.raises(BuildError, match="is no table of strata.http/1"):
+    with pytest.raises(BuildError, match=r"is no table of strata\.http/1"):
         Recording(tmp_path / "http.json", tmp_path)
 
 
@@ -193,22 +193,47 @@ def test_tls_passes_through(echo: str, monkeypatch: pytest.MonkeyPatch) -> None:
             )
 
 
-def test_tls_passes_through_the_companys_proxy(echo: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its password; the other relay plays the company's."""
-    for name in ("no_proxy", "NO_PROXY", "https_proxy"):
+@pytest.fixture
+def company() -> Iterator[tuple[str, list[bytes]]]:
+    """Run a proxy that wants ada's password; yield HOST:PORT, and what it has been asked."""
+    asked: list[bytes] = []
+    with socket.create_server((HOST, 0)) as server:
+
+        def answer() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    asked.append(connection.recv(4096))
+                    if b"Proxy-Authorization: Basic YWRhOnMzY3IzdA==" not in asked[-1]:
+                        connection.sendall(b"HTTP/1.1 407 No\r\nContent-Length: 0\r\n\r\n")
+                        continue
+                    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                    connection.sendall(b"echo " + connection.recv(100))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"{HOST}:{server.getsockname()[1]}", asked
+        thread.join()
+
+
+def test_tls_passes_through_the_companys_proxy(
+    company: tuple[str, list[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the password that mirrors.toml has for it; without, the build is told."""
+    address, asked = company
+    for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    with serve_relay(HOST) as company:
-        # A name, as loopback itself is never asked by the proxy.
-        monkeypatch.setenv("https_proxy", without_password(company))
-        with serve_relay(HOST) as proxy:
-            line, plug = connect(proxy, "example.invalid:443")
-            plug.close()
-            assert line == "HTTP/1.1 502 Bad Gateway"
-            monkeypatch.setenv("https_proxy", company)
-            line, plug = connect(proxy, echo)
-            with plug:
-                plug.sendall(b"hello")
-                assert (line[:12], plug.recv(100)) == ("HTTP/1.1 200", b"echo hello")
+    with serve_relay(HOST) as proxy:
+        monkeypatch.setenv("https_proxy", f"http://{address}")
+        line, plug = connect(proxy, "archive.invalid:443")
+        plug.close()
+        assert line == "HTTP/1.1 502 Bad Gateway"
+        monkeypatch.setenv("https_proxy", f"http://ada:s3cr3t@{address}")
+        line, plug = connect(proxy, "archive.invalid:443")
+        with plug:
+            plug.sendall(b"hello")
+            assert (line[:12], plug.recv(100)) == ("HTTP/1.1 200", b"echo hello")
+    assert asked[-1].startswith(b"CONNECT archive.invalid:443 HTTP/1.1\r\n")
 
 
 def test_tls_cannot_be_written_down(

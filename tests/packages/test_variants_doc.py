@@ -14,7 +14,7 @@ import pytest
 from strata.lock import read_lock
 from tests.packages.records import CHANNEL_DIRS, lay_out
 from tests.packages.site import serve_site
-from tests.projects import NOWHERE, SmallProject
+from tests.projects import SmallProject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,6 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
             "STRATA_REGISTRY_MIRROR": site.address.removeprefix("http://"),
             "STRATA_INSTALLER_MIRROR": f"{site.address}/miniconda/",
             "STRATA_CHANNEL_MIRROR": f"{site.address}/conda-forge/",
-            "DOCKER_HOST": NOWHERE,
         }
 
 

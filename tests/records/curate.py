@@ -1,6 +1,6 @@
 """Copies the records that prove the committed locks: those of the locked packages, and rivals.
 
-    python tests/records/curate.py CHANNEL
+    python -m tests.records.curate CHANNEL
 
 CHANNEL is a folder or a URL with the channel's records.  To be run after `./inv lock`;
 the files beside this one are written anew.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jsonschema  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = "STRATA_TRAIN_PYTHON"
 IMAGE = "strata/train:embedded"
+SCHEMA = json.loads((ROOT / "docs/ddp-check.schema.json").read_text())
 IN_IMAGE = "/opt/strata/train"
 # What a careful cluster allows: nothing here may need more.
 CLOSED = ["--read-only", "--tmpfs=/tmp", "--cap-drop", "ALL", "--user", "54321:54321"]
@@ -39,8 +41,9 @@ class Result:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What --json has printed: one JSON document and nothing else."""
+        """What --json has printed: one JSON document, as its schema says, and nothing else."""
         document: dict[str, Any] = json.loads(self.out)
+        jsonschema.validate(document, SCHEMA)
         return document
 
     def phase(self, name: str) -> dict[str, Any]:

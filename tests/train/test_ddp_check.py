@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import socket
+import xml.etree.ElementTree as ET
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -55,9 +56,9 @@ def test_a_pass_is_silent(passed: Result) -> None:
     assert passed.left == []
 
 
-def test_people_get_a_table(trainer: Trainer) -> None:
-    """Three ranks pass too, and the table has a line for every phase and the verdict."""
-    result = trainer.check("--nproc", "3", "--timeout", "150")
+def test_people_get_a_table_and_a_plot(trainer: Trainer) -> None:
+    """Three ranks pass too; a line for every phase and the verdict, a dot for every number."""
+    result = trainer.check("--nproc", "3", "--timeout", "150", "--plot", "/dev/stderr")
     lines = result.out.splitlines()
     assert result.code == 0
     assert lines[0] == "ddp-check: CPU, gloo, 3 ranks"
@@ -65,6 +66,8 @@ def test_people_get_a_table(trainer: Trainer) -> None:
         [name, "pass"] for name in PHASES
     ]
     assert lines[-1] == "verdict: pass (CPU, gloo)"
+    # Six collectives at five sizes, and the throughput of 1, 2 and 3 ranks.
+    assert len(ET.fromstring(result.err).findall(".//{*}circle")) == 6 * 5 + 3  # noqa: S314
 
 
 @pytest.mark.parametrize(

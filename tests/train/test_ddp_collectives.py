@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # one value, and the check must say where.
 SCRIPT = """
 import json, sys, tempfile
+from dataclasses import replace
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import torch
@@ -23,6 +24,7 @@ from ddp.arguments import parse
 from ddp.context import Context
 from ddp.errors import PhaseFailed
 from ddp.journal import Journal
+from ddp.phases import find_spec
 from ddp.plan import Machine, make_plan
 
 distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
@@ -49,7 +51,7 @@ def lacking(make, text):
 with tempfile.TemporaryDirectory() as name:
     context = Context(0, 0, plan, torch.device("cpu"), Journal(Path(name) / "rank-0.jsonl"),
                       Path(name), None)
-    def attempt(label=None, change=None):
+    def attempt(label=None, change=None, context=context):
         trials.TRIALS.clear()
         trials.TRIALS.update(right)
         if label is not None:
@@ -63,6 +65,8 @@ with tempfile.TemporaryDirectory() as name:
     print(json.dumps({
         "right": attempt(),
         **{label: attempt(label, spoilt) for label in right},
+        **{fault: attempt(context=replace(context, fault=fault))
+           for fault in find_spec("collectives").faults},
         "no reduce_scatter": attempt(
             "reduce_scatter", lambda make: lacking(make, "gloo does not support it")),
         "no all_reduce": attempt(
@@ -106,6 +110,22 @@ def test_one_wrong_value_is_found_and_told(found: dict[str, object], label: str)
     """With the collective, the type, the place, and both values."""
     assert str(found[label]).startswith(f"PhaseFailed: {label} of float32 is wrong in 1 of 256")
     assert "value 0 is 2.0, expected 1.0" in str(found[label])
+
+
+@pytest.mark.parametrize(
+    ("fault", "label"),
+    [
+        ("wrong-sum", "all_reduce (sum)"),
+        ("wrong-max", "all_reduce (max)"),
+        ("wrong-all-to-all", "all_to_all"),
+    ],
+)
+def test_an_injected_fault_is_of_the_collective_that_it_names(
+    found: dict[str, object], fault: str, label: str
+) -> None:
+    """The last value of its first size is off by one."""
+    assert str(found[fault]).startswith(f"PhaseFailed: {label} of float32 is wrong in 1 of 256")
+    assert "value 255 is 57.0, expected 56.0" in str(found[fault])
 
 
 def test_a_collective_that_gloo_lacks_is_told_and_no_pass(found: dict[str, object]) -> None:

@@ -22,7 +22,7 @@ from strata.check.training import check_training, training_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-REPORT = {
+REPORT: dict[str, Any] = {
     "verdict": "pass",
     "label": "CPU, gloo",
     "world_size": 2,
@@ -113,6 +113,27 @@ def check(container: Container, nproc: str = "", gpus: str = "none") -> tuple[st
 def test_a_pass_says_on_what() -> None:
     """On the CPU it reads so, and never as a pass on GPUs (case G1)."""
     assert check(Container(stdout=json.dumps(REPORT))) == ("pass", "CPU, gloo, 2 ranks")
+
+
+def test_what_a_pass_left_out_is_told() -> None:
+    """A phase that was not run stands beside the pass, with its reason."""
+    phases = [*REPORT["phases"], {"name": "faults", "outcome": "not run", "reason": "takes long"}]
+    told = check(Container(stdout=json.dumps(REPORT | {"phases": phases})))
+    assert told == ("pass", "CPU, gloo, 2 ranks\nnot run: faults: takes long")
+
+
+def test_what_was_measured_is_kept_and_drawn(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The report and its plot lie beside the logs."""
+    drawn: list[list[str]] = []
+    monkeypatch.setattr("strata.check.training.run", lambda argv, **_: drawn.append(argv[1:]))
+    report = REPORT | {"phases": [{"name": "collectives", "outcome": "pass"}]}
+    sdk: Any = Engine(Container(stdout=json.dumps(report)))
+    check_training(sdk, "strata/x:y", Training(), tmp_path / "logs")
+    kept = tmp_path / "logs/report.json"
+    assert json.loads(kept.read_text()) == report
+    assert drawn == [["-m", "ddp.plot", str(kept), str(tmp_path / "logs/plot.svg")]]
 
 
 def test_a_failed_phase_is_named() -> None:

@@ -42,7 +42,7 @@ def workspace(project: SmallProject, tmp_path: Path, monkeypatch: pytest.MonkeyP
     wheel = tmp_path / "py_rattler-1-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr("rattler/__init__.py", "")
-    monkeypatch.setattr(strata.contexts, "fetch_wheels", lambda *_: {"py-rattler": wheel})
+    monkeypatch.setattr(strata.contexts, "fetch_rattler", lambda *_: wheel)
     return Workspace(root=project.root, build=tmp_path / "build", cache=tmp_path / "cache")
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from strata.apt import IndexTarget
 from strata.engine.packages import (
+    COMPOSE,
     DAEMON_FILE,
     PACKAGES,
     PIN_FILE,
@@ -52,7 +53,7 @@ def test_debian_12_takes_docker_and_nothing_else_from_debian_13() -> None:
         path=PIN_FILE,
         text=(
             "Package: *\nPin: release n=trixie\nPin-Priority: 1\n\n"
-            "Package: docker.io docker-cli docker-buildx containerd\n"
+            "Package: docker.io docker-cli docker-buildx docker-compose containerd\n"
             "Pin: release n=trixie\nPin-Priority: 500\n"
         ),
     )
@@ -91,6 +92,18 @@ def test_ubuntu_has_the_client_in_docker_io() -> None:
     """Ubuntu knows no docker-cli, so it is not asked for."""
     packages = installed(plan_install(machine("ubuntu", "24.04"), ALL))
     assert packages == ("containerd", "docker-buildx", "docker.io", "iptables", "runc")
+
+
+def test_compose_comes_from_where_docker_does() -> None:
+    """Debian 12's own is of another kind, and Ubuntu's package has another name."""
+    on_debian = plan_install(machine("debian", "12", *ALL), (COMPOSE,))
+    assert [action.path for action in on_debian if isinstance(action, WriteFile)] == [
+        PIN_FILE,
+        SOURCES_FILE,
+    ]
+    assert installed(on_debian) == ("docker-compose",)
+    on_ubuntu = plan_install(machine("ubuntu", "24.04", *ALL), (COMPOSE,))
+    assert installed(on_ubuntu) == ("docker-compose-v2",)
 
 
 def test_nothing_is_installed_twice() -> None:

@@ -51,24 +51,39 @@ def test_what_is_not_pinned_yet_is_known(project: SmallProject) -> None:
     assert variant.unset == ("base.digest", 'installer.sha256."linux/amd64"')
 
 
+NOT_HEX = "String should match pattern '^([0-9a-f]{64}|unset)$'"
+NO_URL = r"String should match pattern '^https?://[^/\s]+/\S+$'"
+OTHER = 'is not one of the platforms (did you mean "linux/amd64"?)'
+
+
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
-        ('"linux/amd64" = "', '"linux/arm64" = "', [
-            "installer.sha256: says nothing of linux/amd64",
-            'installer.sha256: "linux/arm64" is not one of the platforms'
-            ' (did you mean "linux/amd64"?)',
-        ]),
-        ("https://", "https://u:secret@",
-         [f"installer.url: {URL.replace('//', '//***:***@')} carries a user name or password"]),
-        ("a" * 64, "a" * 63, ["installer.sha256.linux/amd64: String should match pattern"
-                              " '^([0-9a-f]{64}|unset)$'"]),
-        ("https://", "ftp://", ["installer.url: String should match pattern"
-                                " '^https?://[^/\\s]+/\\S+$'"]),
-        ("url =", "urn =", ['the key "installer.url" is missing',
-                            'unknown key "installer.urn" (did you mean "url"?)']),
+        (
+            '"linux/amd64" = "',
+            '"linux/arm64" = "',
+            [
+                "installer.sha256: says nothing of linux/amd64",
+                f'installer.sha256: "linux/arm64" {OTHER}',
+            ],
+        ),
+        (
+            "https://",
+            "https://u:secret@",
+            [f"installer.url: {URL.replace('//', '//***:***@')} carries a user name or password"],
+        ),
+        ("a" * 64, "a" * 63, [f"installer.sha256.linux/amd64: {NOT_HEX}"]),
+        ("https://", "ftp://", [f"installer.url: {NO_URL}"]),
+        (
+            "url =",
+            "urn =",
+            [
+                'the key "installer.url" is missing',
+                'unknown key "installer.urn" (did you mean "url"?)',
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_fault_of_the_installer_is_told(
     project: SmallProject, old: str, new: str, expected: list[str]
 ) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 from strata.lock import LockInputs, check_lock, inputs_digest, lock_inputs
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 CHANNEL = "https://embedded.strata.invalid/"
 PINS = f"""\

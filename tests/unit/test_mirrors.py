@@ -137,6 +137,19 @@ def test_programs_learn_of_proxy_certificates_and_index(file: Path, tmp_path: Pa
     }
 
 
+@pytest.mark.parametrize("registry", ["m.example", "m:5000/hub", "localhost/hub"])
+def test_a_registry_is_what_docker_takes_for_one(file: Path, registry: str) -> None:
+    """A name with a dot or a port, or localhost."""
+    assert read(file, STRATA_REGISTRY_MIRROR=registry).registry == registry
+
+
+@pytest.mark.parametrize("registry", ["mirror/hub", "https://m.example", "ada@m.example"])
+def test_what_docker_takes_for_no_registry_is_refused(file: Path, registry: str) -> None:
+    """An image `mirror/hub/library/ubuntu` would be looked for on Docker Hub."""
+    with pytest.raises(DefinitionError, match="is no HOST"):
+        read(file, STRATA_REGISTRY_MIRROR=registry)
+
+
 def test_a_secret_is_in_no_representation() -> None:
     """So that no traceback nor log can hold it."""
     assert repr(Mirrors(proxy="http://ada:s3cr3t@proxy.example:3128")) == "Mirrors()"

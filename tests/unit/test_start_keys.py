@@ -8,7 +8,7 @@ import pytest
 
 import strata.start.keys
 from strata.errors import DefinitionError, HostError
-from strata.start.keys import agent_keys, find_keys, key_lines, read_key, same_keys
+from strata.start.keys import Keys, agent_keys, find_keys, key_lines, read_key, same_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +54,7 @@ def test_keys_of_the_home_are_found(tmp_path: Path) -> None:
     (folder / "work.pub").write_text(BOB)
     (folder / "known_hosts").write_text(f"host {LIMITED}\n")
     found = find_keys("", tmp_path, tmp_path)
-    assert found.lines == (ADA, BOB)
-    assert found.identity is None
+    assert found == Keys(lines=(ADA, BOB), identities=(folder / "id_ed25519",))
 
 
 def test_without_any_key_the_way_to_one_is_told(tmp_path: Path) -> None:
@@ -71,10 +70,11 @@ def test_without_any_key_the_way_to_one_is_told(tmp_path: Path) -> None:
 def test_a_named_key_is_the_only_one(tmp_path: Path) -> None:
     """`--key FILE.pub`, relative to the current folder, with the private key beside it."""
     (tmp_path / "mine.pub").write_text(f"{ADA}\n")
-    assert find_keys("mine.pub", tmp_path, tmp_path).identity is None
+    found = find_keys("mine.pub", tmp_path, tmp_path)
+    assert found == Keys(lines=(ADA,), is_named=True)
     (tmp_path / "mine").write_text(PRIVATE)
     found = find_keys("mine.pub", tmp_path, tmp_path)
-    assert (found.lines, found.identity) == ((ADA,), tmp_path / "mine")
+    assert found == Keys(lines=(ADA,), identities=(tmp_path / "mine",), is_named=True)
 
 
 def test_a_private_key_stays_here(tmp_path: Path) -> None:
@@ -85,8 +85,7 @@ def test_a_private_key_stays_here(tmp_path: Path) -> None:
         read_key(mine)
     assert "not for others" not in str(caught.value)
     (tmp_path / "mine.pub").write_text(ADA)
-    assert read_key(mine).lines == (ADA,)
-    assert read_key(mine).identity == mine
+    assert read_key(mine) == Keys(lines=(ADA,), identities=(mine,), is_named=True)
 
 
 def test_a_file_without_keys_is_an_error(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from strata.cli import make_namespace
 from strata.cli.words import with_image_flags
-from strata.errors import DefinitionError
+from strata.errors import DefinitionError, HostError
+from strata.run import become
 from strata.start.command import foreground, words_after_dashes
 from strata.start.options import StartOptions, start_options
 
@@ -118,6 +119,12 @@ def test_a_command_is_run_in_the_foreground() -> None:
         *("docker", "run", "--rm", "--interactive", "--tty"),
         *("IMAGE", "bash"),
     ]
+
+
+def test_a_program_that_is_missing_is_an_error() -> None:
+    """Who can't become it stays, and says what is missing."""
+    with pytest.raises(HostError, match="'no-such-program': No such file or directory"):
+        become(["no-such-program"], where="docker run", fix="install it", env={})
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """What rank 0 writes: CSV, TensorBoard's event files, and the bar."""
 
 import csv
+import io
 import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,9 +90,38 @@ def test_lines_after_the_checkpoint_are_void(tmp_path: Path) -> None:
 def test_a_line_cut_short_is_dropped(tmp_path: Path) -> None:
     """A log without its last line's end, as a killed run leaves it, goes on with whole lines."""
     file = tmp_path / "log.csv"
-    file.write_text("step,epoch\n1,0\n2,0\n3")
+    file.write_text("step,epoch\n1,0\n2,0\n3,1\n2")
     keep_until(file, 2)
     assert steps(file) == ["step", "1", "2"]
+
+
+class Terminal(io.StringIO):
+    """A stderr that a person looks at."""
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+
+def test_a_terminal_gets_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bar is redrawn in its line, and a line of the log takes its place."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    log = Log(tmp_path, 0, 4)
+    log.progress(1)
+    log.write(line(1))
+    log.close()
+    bar, said, end = terminal.getvalue().partition("\r\x1b[Kstep 1 of 4, epoch 0, train: ")
+    assert bar.startswith("\r[######..................] 1/4 ")
+    assert (said != "", end) == (True, "loss 1.5000, accuracy 0.2500, 10 samples/s\n\n")
+
+
+def test_a_file_gets_no_bar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where stderr is no terminal, only lines are written."""
+    log = Log(tmp_path, 0, 4)
+    log.progress(1)
+    log.close()
+    assert capsys.readouterr().err == ""
 
 
 def test_the_bar_fills() -> None:

@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 640, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 40, 50
 # Okabe and Ito's colours, which people who see few colours can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "#666666"
 TEXT = 'font-family="sans-serif" font-size="12" fill="#333"'
 
 
@@ -68,12 +69,12 @@ def draw_chart(title: str, x: Axis, y: Axis, lines: Sequence[Line], top: int = 0
         across = LEFT + x.share(point[0]) * (right - LEFT)
         return across, bottom - y.share(point[1]) * (bottom - TOP)
 
+    middle = f'{TEXT} text-anchor="middle"'
+    across, down = (LEFT + right) / 2, (TOP + bottom) / 2
     parts = [
         f'<text x="{LEFT}" y="20" {TEXT} font-weight="bold">{escape(title)}</text>',
-        f'<text x="{(LEFT + right) / 2}" y="{HEIGHT - 10}" {TEXT} text-anchor="middle">'
-        f"{escape(x.title)}</text>",
-        f'<text transform="translate(16 {(TOP + bottom) / 2}) rotate(-90)" {TEXT} '
-        f'text-anchor="middle">{escape(y.title)}</text>',
+        f'<text x="{across}" y="{HEIGHT - 10}" {middle}>{escape(x.title)}</text>',
+        f'<text transform="translate(16 {down}) rotate(-90)" {middle}>{escape(y.title)}</text>',
     ]
     for tick in x.ticks:
         at, _ = place((tick, y.ticks[0]))
@@ -95,7 +96,7 @@ def draw_chart(title: str, x: Axis, y: Axis, lines: Sequence[Line], top: int = 0
 
 
 def _draw_line(line: Line, places: Sequence[tuple[float, float]], number: int) -> str:
-    color = COLORS[number % len(COLORS)]
+    color = GREY if line.is_dashed else COLORS[number % len(COLORS)]
     dash = ' stroke-dasharray="5 4"' if line.is_dashed else ""
     path = "M" + "L".join(f"{across:.1f} {down:.1f}" for across, down in places)
     dots = [

@@ -91,6 +91,10 @@ def _check_content(context: Context, run: Run, state: dict[str, Any]) -> None:
 def _check_exact(context: Context, config: Config, file: Path, run: Run) -> None:
     expected = losses_of(run)
     second = small_run(config, group_of(context))
+    if context.world_size > 2:  # noqa: PLR2004 - two numbers have the same sum in any order
+        # After its first step DDP arranges its buckets anew, and three or more ranks
+        # add in another order from then on: have that behind us, as `run` has.
+        losses_of(second, 2)
     if not load(file, second):
         raise PhaseFailed("the checkpoint that was saved is not found")
     if context.fault == "forget-random":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sysconfig
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import distributed
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ def why_not_compiled(context: Context) -> str | None:
     # Its cache and its helpers belong to this check and end with it.
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(context.folder / f"inductor-{context.rank}")
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    # It warns of DDP's own profiler marks, which it leaves out.
+    torch._logging.set_logs(dynamo=logging.ERROR)  # noqa: SLF001 - documented by this name
     reasons: list[Any] = [None] * context.world_size
     with context.journal.waiting("all_gather of what a compiler needs"):
         distributed.all_gather_object(reasons, _missing(on_gpu=context.device.type == "cuda"))

@@ -50,18 +50,13 @@ class Exchange:
         """
         deadline = time.monotonic() + JOIN_TIME
         store = _open(nodes)
-        if store.add(f"claim/{nodes.rank}", 1) > 1:
-            raise NotJoinedError(f"another host is node {nodes.rank} too; see --node-rank")
-        store.set(f"hello/{nodes.rank}", json.dumps(asdict(hello)))
-        hellos = []
-        for node in range(nodes.count):
-            text = _wait(store, f"hello/{node}", deadline)
-            if text is None:
-                raise NotJoinedError(
-                    f"node {node} did not come to {nodes.endpoint} within {JOIN_TIME:.0f} s; "
-                    "start ddp-check there too"
-                )
-            hellos.append(Hello(**json.loads(text)))
+        try:
+            if store.add(f"claim/{nodes.rank}", 1) > 1:
+                raise NotJoinedError(f"another host is node {nodes.rank} too; see --node-rank")
+            store.set(f"hello/{nodes.rank}", json.dumps(asdict(hello)))
+            hellos = [_hello(store, node, nodes, deadline) for node in range(nodes.count)]
+        except distributed.DistError as gone:
+            raise NotJoinedError(f"node 0 at {nodes.endpoint} is gone: {gone}") from None
         return cls(nodes, store, tuple(hellos))
 
     def must_end(self) -> bool:
@@ -148,6 +143,16 @@ def _open(nodes: Nodes) -> Any:  # noqa: ANN401 - torch's store
         first = (str(error).splitlines() or [""])[0]
         raise NotJoinedError(f"node {nodes.rank} can't {what} {nodes.endpoint}: {first}") from None
     return distributed.PrefixStore("ddp-check", store)
+
+
+def _hello(store: Any, node: int, nodes: Nodes, deadline: float) -> Hello:  # noqa: ANN401 - torch's store
+    text = _wait(store, f"hello/{node}", deadline)
+    if text is None:
+        raise NotJoinedError(
+            f"node {node} did not come to {nodes.endpoint} within {JOIN_TIME:.0f} s; "
+            "start ddp-check there too"
+        )
+    return Hello(**json.loads(text))
 
 
 def _wait_for_node_0(nodes: Nodes) -> None:

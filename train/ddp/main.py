@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -110,6 +111,10 @@ def run_phase(spec: Spec, job: JobContext) -> Phase:
         return Phase(spec.name, "not run", reason=str(reason))
     except PhaseFailed as reason:
         return Phase(spec.name, "fail", time.monotonic() - began, reason=str(reason))
+    except Exception as error:  # noqa: BLE001 - whatever it is, the report must name it
+        traceback.print_exc()
+        text = f"{type(error).__name__}: {error}"
+        return Phase(spec.name, "fail", time.monotonic() - began, reason=text)
     return Phase.passed(spec.name, time.monotonic() - began, finding)
 
 

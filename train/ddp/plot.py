@@ -36,10 +36,11 @@ def render_plot(document: Mapping[str, Any]) -> str:
 
 def must_be_writable(file: Path) -> None:
     """Raise `Refused` where the plot could not be written after all the work."""
+    is_there = file.exists()  # it may be a device or a pipe
     try:
-        with file.open("a") as opened:
-            is_new = opened.tell() == 0
-        if is_new:
+        with file.open("a"):
+            pass
+        if not is_there:
             file.unlink()
     except OSError as error:
         raise Refused("--plot", str(error), "name a file in a folder that can be written") from None

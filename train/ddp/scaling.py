@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
     from ddp.context import Context
 
 WARM_STEPS = 2
-QUICK_STEPS, FULL_STEPS = 8, 40
+# Few enough for the ranks that are not in a group to wait for it.
+QUICK_STEPS, FULL_STEPS = 8, 20
+# NVML's utilisation is that of the last sixth of a second to second.
+UTILISATION_TIME = 1.0
+UNKNOWN = -1
 SLOWNESS = 0.2  # seconds a step that --inject RANK:slow adds
 
 
@@ -46,7 +52,9 @@ def check_scaling(context: Context) -> Finding:
     rows: list[dict[str, Any]] = []
     for size in rank_counts(context.world_size):
         with context.journal.waiting(f"the group of {size} ranks"):
-            group = _Group(size, distributed.new_group(list(range(size))))
+            # Without a timeout of its own it would have the backend's, of minutes.
+            limit = timedelta(seconds=context.plan.group_timeout)
+            group = _Group(size, distributed.new_group(list(range(size)), timeout=limit))
         steps = _measure(context, workload, group) if context.rank < size else []
         with context.journal.waiting(f"the throughput of {size} ranks"):
             steps = _broadcast(context, steps)
@@ -76,6 +84,7 @@ def _measure(context: Context, workload: Workload, group: _Group) -> list[Step]:
             workload.make_model(), process_group=group.handle, **device_ids(context)
         )
     with context.journal.waiting(f"the steps of {group.size} ranks"):
+        distributed.barrier(group=group.handle)
         together = _time(context, workload, replica, group)
         with replica.no_sync():
             alone = _time(context, workload, replica, group)
@@ -91,22 +100,18 @@ def _time(
     replica: Any,  # noqa: ANN401 - a module
     group: _Group,
 ) -> float:
-    """Return the seconds of one step."""
-    steps = FULL_STEPS if context.is_full else QUICK_STEPS
-    for step in range(WARM_STEPS + steps):
-        if step == WARM_STEPS:
-            workload.finish()
-            distributed.barrier(group=group.handle)
-            began = time.perf_counter()
-        loss = workload.step(replica)
+    """Return the seconds of a step: the median, as a busy host disturbs some of them."""
+    seconds = []
+    for _ in range(WARM_STEPS + (FULL_STEPS if context.is_full else QUICK_STEPS)):
+        workload.finish()
+        began = time.perf_counter()
+        loss = float(workload.step(replica).item())
         if context.fault == "slow":
             time.sleep(SLOWNESS)
-    value = float(loss.item())
-    workload.finish()
-    seconds = (time.perf_counter() - began) / steps
-    if not math.isfinite(value):
-        raise PhaseFailed(f"the loss is {value} after {steps} steps on {group.size} ranks")
-    return seconds
+        seconds.append(time.perf_counter() - began)
+        if not math.isfinite(loss):
+            raise PhaseFailed(f"the loss of a step is {loss} on {group.size} ranks")
+    return median(seconds[WARM_STEPS:])
 
 
 def _broadcast(context: Context, steps: list[Step]) -> list[Step]:
@@ -121,17 +126,21 @@ def _utilisation(context: Context, workload: Workload) -> dict[str, Any]:
     if context.device.type != "cuda":
         return {"percent": [], "reason": "there is no GPU"}
     model = workload.make_model()
-    for _ in range(FULL_STEPS if context.is_full else QUICK_STEPS):
+    until = time.perf_counter() + UTILISATION_TIME
+    while time.perf_counter() < until:
         workload.step(model)
-    reason = None
+        workload.finish()
+    mine, reason = UNKNOWN, None
     try:
         mine = torch.cuda.utilization(context.device)
-    except (ImportError, RuntimeError) as error:  # torch's words for: no nvidia-ml-py, no NVML
-        mine, reason = -1, str(error)
-    workload.finish()
+    except Exception as error:  # noqa: BLE001 - NVML's errors are of a package that may be absent
+        reason = f"{type(error).__name__}: {error}"
     every = torch.tensor([mine], device=context.device)
     percent = [torch.zeros_like(every) for _ in range(context.world_size)]
     with context.journal.waiting("all_gather of utilisation"):
         distributed.all_gather(percent, every)
         values = [int(one.item()) for one in percent]
-    return {"percent": values if reason is None else [], "reason": reason}
+    if UNKNOWN in values:
+        told = reason or f"rank {values.index(UNKNOWN)} could not ask NVML"
+        return {"percent": [], "reason": told}
+    return {"percent": values, "reason": None}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SEED = 50
 # (shape, samples a rank): some 20 ms a step on a core, and on a GPU.
 ON_CPU = (Shape(vocabulary=256, length=64, width=128, heads=4, depth=2), 4)
-ON_GPU = (Shape(vocabulary=8192, length=256, width=1024, heads=16, depth=8), 16)
+ON_GPU = (Shape(vocabulary=8192, length=256, width=1024, heads=16, depth=4), 8)
 
 
 @dataclass(frozen=True)

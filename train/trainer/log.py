@@ -94,7 +94,9 @@ def keep_until(file: Path, step: int) -> None:
         return
     with file.open(newline="") as stream:
         rows = list(csv.reader(stream))
-    kept = [row for row in rows if row and (row[0] == "step" or int(row[0]) <= step)]
+    # A run that was killed may have left half a line.
+    whole = [row for row in rows[1:] if len(row) == len(rows[0])]
+    kept = [*rows[:1], *(row for row in whole if int(row[0]) <= step)]
     part = file.with_name(f"{file.name}.part")
     with part.open("w", newline="") as stream:
         csv.writer(stream).writerows(kept)

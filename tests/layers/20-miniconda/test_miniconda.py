@@ -113,7 +113,8 @@ def test_nothing_of_the_installer(layer: Layer) -> None:
 def test_modules_are_compiled(layer: Layer) -> None:
     """Conda's modules are compiled, and valid whatever the time of their source (PEP 552)."""
     program = (
-        "import json, pathlib; files = pathlib.Path('/opt/conda/lib').rglob('*.pyc'); "
+        "import json, pathlib; pattern = 'python3*/site-packages/conda/**/*.pyc'; "
+        "files = pathlib.Path('/opt/conda/lib').glob(pattern); "
         "print(json.dumps(sorted({p.read_bytes()[4:8].hex() for p in files})))"
     )
     assert layer.out(f'/opt/conda/bin/python -I -B -c "{program}"') == '["01000000"]'

@@ -64,5 +64,5 @@ def test_models_are_built(computed: dict[str, Any]) -> None:
 
 
 def test_colours_and_metrics(computed: dict[str, Any]) -> None:
-    """kornia's weights add up to one, and torchmetrics counts three of four."""
+    """The weights of kornia add up to one, and torchmetrics counts three of four."""
     assert (computed["grey"], computed["accuracy"]) == (1.0, 0.75)
