@@ -41,7 +41,7 @@ def open_folder(workspace: Workspace, folder: str, variant: str) -> Workspace:
             f"locks/{variant}/{changed[0]}", f"is not the one that {folder} was filled for", fix
         )
     # What is missing there must not be looked for elsewhere, by any program.
-    os.environ["PIP_NO_INDEX"] = "1"
+    os.environ |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(carried / WHEELHOUSE)}
     return replace(workspace, carried=carried)
 
 

@@ -102,7 +102,9 @@ class Mirrors:
         where = "mirrors.toml"
         if self.proxy:
             proxy = with_variables(self.proxy, environ, where)
-            bypass = ",".join(dict.fromkeys([*self.no_proxy.split(","), *LOOPBACK])).strip(",")
+            own = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
+            hosts = [host for host in f"{self.no_proxy},{own}".split(",") if host]
+            bypass = ",".join(dict.fromkeys([*hosts, *LOOPBACK]))
             for name, value in (("http", proxy), ("https", proxy), ("no", bypass)):
                 found |= {f"{name}_proxy": value, f"{name}_proxy".upper(): value}
         if self.ca_bundle:

@@ -132,13 +132,15 @@ class Boxes:
         assert said.code == 0, said.err
         return Box(said.out, self.env)
 
-    def once(self, image: str, *options: str, command: tuple[str, ...] = ()) -> Ended:
+    def once(
+        self, image: str, *options: str, command: tuple[str, ...] = (), stdin: bytes = b""
+    ) -> Ended:
         """Run a command in a container of its own, to its end; a service that goes on fails."""
         reference = image if ":" in image else self.image(image)
         name = f"strata-test-{uuid.uuid4().hex[:12]}"
         argv = ("docker", "run", "--rm", "--name", name, *options, reference, *command)
         try:
-            return call(*argv, env=self.env, patience=ENDS_WITHIN)
+            return call(*argv, env=self.env, stdin=stdin, patience=ENDS_WITHIN)
         except subprocess.TimeoutExpired:
             self.names.append(name)
             pytest.fail(f"still running after {ENDS_WITHIN:.0f} s: {' '.join(argv)}")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tests.e2e.boxes import Boxes
 
-# No name resolves here, not even this host's.  The two checks end at their first failing phase.  The second one finds a NumPy that
-# says to be another: as after a `pip install` over the image's own.
+# No name resolves here, not even this host's.  The two checks end at their first
+# failing phase.  The second one finds a NumPy that says to be another: as after a
+# `pip install` over the image's own.
 SCRIPT = """
 : > /etc/hosts
 ddp-check --json

@@ -1,30 +1,21 @@
-"""JupyterLab as its users meet it: the link in the log, the page in a browser, the terminal."""
+"""JupyterLab as its users meet it: the link in the log, the page in a browser, a kernel."""
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import requests
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, WebSocketRoute, expect, sync_playwright
 
 from tests.e2e.boxes import ROOT, until
-from tests.e2e.sshclient import make_key, wait_for_ssh
+from tests.e2e.jupyterclient import Jupyter, start_jupyter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from tests.e2e.boxes import Box, Boxes
+    from tests.e2e.boxes import Boxes
 
-PORT = ("--publish", "127.0.0.1::8888")
-SSH_PORT = ("--publish", "127.0.0.1::2222")
-GIVEN = 'it\'s "my" token'
-LINK = re.compile(r"http://127\.0\.0\.1:8888/lab\?token=([0-9a-f]{48})\b")
 CHROMIUM = "/usr/bin/chromium"
 # A browser that runs as root in a container, and speaks to nobody but the page.
 ARGUMENTS = [
@@ -37,81 +28,18 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-SCREENSHOT = ROOT / "build/screenshots/jupyterlab.png"
+SCREENSHOTS = ROOT / "build/screenshots"
 SLOW = 120_000  # milliseconds that the page may take on a busy machine
-PROGRAM = "import torch; print(torch.__version__)"
-TERMINAL = """
-([address, line, mark]) => new Promise((resolve, reject) => {
-    const socket = new WebSocket(address);
-    let seen = "";
-    socket.onmessage = ({data}) => {
-        const [kind, text] = JSON.parse(data);
-        if (kind === "setup") socket.send(JSON.stringify(["stdin", line]));
-        if (kind === "stdout") seen += text;
-        if (seen.includes(mark)) { socket.close(); resolve(seen); }
-    };
-    socket.onerror = () => reject(new Error("the terminal's socket broke: " + seen));
-    setTimeout(() => reject(new Error("no answer: " + seen)), 60000);
-})
-"""
+STEP = (
+    "import torch; w = torch.ones(2, requires_grad=True); (w * w).sum().backward(); "
+    "torch.optim.SGD([w], lr=0.25).step(); print(w.tolist())"
+)
 
 
-@dataclass(frozen=True)
-class Server:
-    """A container with JupyterLab, its port on this machine, and its token."""
-
-    box: Box
-    port: int
-    token: str
-
-    @property
-    def root(self) -> str:
-        """The server's address."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def get(self, path: str, token: str | None = None, **query: str) -> requests.Response:
-        """Ask the server, with a token in the header if one is named."""
-        headers = {} if token is None else {"Authorization": f"token {token}"}
-        return requests.get(f"{self.root}{path}", params=query, headers=headers, timeout=60)
-
-
-def serve(boxes: Boxes, image: str, *options: str, folder: Path, token: str = "") -> Server:
-    """Start an image's services and wait for JupyterLab; without `token` read it from the log."""
-    more: tuple[str, ...] = ()
-    if image == "dev":
-        key = make_key(folder, "ada")
-        more = (*SSH_PORT, "--volume", f"{key.file}.pub:/etc/strata/authorized_keys:ro")
-    box = boxes.start(image, *PORT, *more, *options)
-    server = Server(box, box.port(8888), token)
-
-    def answers() -> bool | None:
-        if not box.state["Running"]:
-            pytest.fail(f"the container ended: {box.logs}")
-        try:
-            return server.get("/login").ok or None
-        except requests.ConnectionError:
-            return None
-
-    until(answers, "JupyterLab", 120)
-    if token:
-        return server
-    return Server(box, server.port, until(lambda: LINK.search(box.logs), "the link").group(1))
-
-
-def arguments(box: Box) -> str:
-    """Return the arguments of all of a container's processes, as this machine sees them."""
-    said = box.docker("top", box.name, "-eo", "pid,args")
-    assert said.code == 0, said.err
-    assert "jupyter" in said.out
-    return said.out
-
-
-@pytest.fixture(scope="module", params=["lab", "dev"])
-def server(
-    request: pytest.FixtureRequest, shared_boxes: Boxes, tmp_path_factory: pytest.TempPathFactory
-) -> Server:
-    """Start each image that has JupyterLab, with nothing but its port."""
-    return serve(shared_boxes, request.param, folder=tmp_path_factory.mktemp("jupyter"))
+@pytest.fixture(scope="module")
+def server(shared_boxes: Boxes) -> Jupyter:
+    """Start JupyterLab with an empty token, as compose does where none is set."""
+    return start_jupyter(shared_boxes, "lab", "--env", "JUPYTER_TOKEN=")
 
 
 @pytest.fixture(scope="module")
@@ -124,127 +52,134 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser, server: Server) -> Iterator[Page]:
-    """Open the link that the log shows."""
+def tab(browser: Browser) -> Iterator[Page]:
+    """Open a tab of a browser that has been nowhere yet."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     opened = context.new_page()
     opened.set_default_timeout(SLOW)
-    opened.goto(f"{server.root}/lab?token={server.token}")
     yield opened
     context.close()
 
 
-def test_random_token(server: Server) -> None:
-    """Given nothing, the server makes a token, prints the link, and is closed without it."""
+def run_cell(page: Page, source: str, number: int) -> None:
+    """Type a cell into the notebook's last, empty one, and run it; `number` counts from 0."""
+    cell = page.locator(".jp-Notebook .jp-Cell .cm-content").nth(number)
+    cell.click()
+    page.keyboard.type(source)
+    expect(cell).to_have_text(source, timeout=SLOW)
+    page.keyboard.press("Shift+Enter")
+
+
+def test_random_token(server: Jupyter, boxes: Boxes) -> None:
+    """Given an empty token the server makes one, and is closed without it (case J4).
+
+    Another container, given none, has another.
+    """
     assert server.get("/api/kernels").status_code == 403
+    assert server.get("/api/kernels", "").status_code == 403
     assert server.get("/api/kernels", "0" * 48).status_code == 403
     assert server.get("/api/kernels", server.token).status_code == 200
     assert server.get("/api/kernels", token=server.token).status_code == 200
+    assert start_jupyter(boxes, "lab").token != server.token
 
 
-def test_tokens_differ(server: Server, boxes: Boxes, tmp_path: Path) -> None:
-    """Another container has another token."""
-    assert serve(boxes, "lab", folder=tmp_path).token != server.token
-
-
-@pytest.mark.parametrize("name", ["lab", "dev"])
-def test_given_token(boxes: Boxes, tmp_path: Path, name: str) -> None:
-    """A token with quotes and spaces opens the server, and nothing else does (case J4)."""
-    given = ("--env", f"JUPYTER_TOKEN={GIVEN}")
-    server = serve(boxes, name, *given, folder=tmp_path, token=GIVEN)
-    assert server.get("/api/kernels", GIVEN).status_code == 200
-    assert server.get(f"/api/kernels?token={quote(GIVEN)}").status_code == 200
-    assert server.get("/api/kernels").status_code == 403
-    assert server.get("/api/kernels", GIVEN.replace('"', "")).status_code == 403
-    processes = arguments(server.box)
-    assert "my" not in processes
-    assert GIVEN not in server.box.logs
-
-
-@pytest.mark.parametrize("name", ["lab", "dev"])
-def test_empty_token_is_not_open(boxes: Boxes, tmp_path: Path, name: str) -> None:
-    """An empty JUPYTER_TOKEN means a random one, never an open server (case J4)."""
-    server = serve(boxes, name, "--env", "JUPYTER_TOKEN=", folder=tmp_path)
-    assert server.get("/api/kernels").status_code == 403
-    assert server.get("/api/kernels", "").status_code == 403
-    assert server.get("/api/kernels", server.token).status_code == 200
-
-
-def test_secret_is_not_in_processes(server: Server) -> None:
+def test_secret_is_not_in_processes(server: Jupyter) -> None:
     """The random token is in no process's arguments."""
-    processes = arguments(server.box)
-    assert server.token not in processes
+    said = server.box.docker("top", server.box.name, "-eo", "pid,args")
+    assert "jupyter-lab" in said.out
+    assert server.token not in said.out
 
 
-def test_page_and_notebook(page: Page, server: Server) -> None:
-    """The launcher shows up, and a notebook's cell imports torch and prints its version."""
-    launcher = page.locator(".jp-LauncherCard[title*='Python 3']").first
-    expect(launcher).to_be_visible(timeout=SLOW)
-    SCREENSHOT.parent.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=SCREENSHOT)
-    launcher.click()
-    expect(page.get_by_text("Python 3 (ipykernel) | Idle")).to_be_visible(timeout=SLOW)
-    cell = page.locator(".jp-Notebook .jp-Cell .cm-content").first
-    cell.click()
-    page.keyboard.type(PROGRAM)
-    expect(cell).to_have_text(PROGRAM, timeout=SLOW)
-    page.keyboard.press("Shift+Enter")
-    expected = server.box.run("python", "-c", PROGRAM)
-    output = page.locator(".jp-OutputArea-output").first
-    expect(output).to_have_text(f"{expected.out}\n", timeout=SLOW)
+def test_nobody_is_let_in_by_the_page(tab: Page, server: Jupyter) -> None:
+    """A browser without the token is asked for it, refused with a wrong one, let in with it."""
+    tab.goto(f"{server.root}/lab")
+    expect(tab).to_have_url(re.compile(r"/login\?next="))
+    expect(tab.get_by_text("Token authentication is enabled")).to_be_visible()
+    field = tab.locator("#password_input")
+    field.fill("0" * 48)
+    field.press("Enter")
+    expect(tab.get_by_text("Invalid credentials")).to_be_visible()
+    tab.locator("#password_input").fill(server.token)
+    tab.locator("#password_input").press("Enter")
+    expect(tab).to_have_url(re.compile(r"/lab"), timeout=SLOW)
+    expect(tab.locator(".jp-LauncherCard").first).to_be_visible(timeout=SLOW)
 
 
-def test_page_is_closed_without_token(browser: Browser, server: Server) -> None:
-    """A browser without the token is asked to log in."""
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto(f"{server.root}/lab")
-    expect(page).to_have_url(re.compile(r"/login\?next="))
-    expect(page.get_by_text("Token authentication is enabled")).to_be_visible()
-    context.close()
+def test_page(tab: Page, server: Jupyter) -> None:
+    """The link opens the launcher; a notebook trains a step, and goes on when its line breaks.
+
+    The one kernel is `Python (strata)`, and nobody is asked about Jupyter's news.
+    """
+    lines: list[tuple[WebSocketRoute, Any]] = []
+    tab.route_web_socket(
+        re.compile("/channels"), lambda line: lines.append((line, line.connect_to_server()))
+    )
+    tab.goto(f"{server.root}/lab?token={server.token}")
+    launchers = tab.locator(".jp-LauncherCard[data-category='Notebook']")
+    expect(launchers).to_have_count(1, timeout=SLOW)
+    expect(launchers).to_have_text("Python (strata)")
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(path=SCREENSHOTS / "jupyterlab.png")
+    launchers.click()
+    expect(tab.get_by_text("Python (strata) | Idle")).to_be_visible(timeout=SLOW)
+    run_cell(tab, STEP, 0)
+    outputs = tab.locator(".jp-OutputArea-output")
+    expect(outputs.first).to_have_text("[0.5, 0.5]\n", timeout=SLOW)
+
+    expect(tab.get_by_text("[1]:")).to_be_visible(timeout=SLOW)
+    before = len(lines)
+    line, upstream = lines[-1]
+    upstream.close(code=1011)
+    line.close(code=1011)
+    run_cell(tab, "print(w.sum().item())", 1)
+    expect(outputs.nth(1)).to_have_text("1.0\n", timeout=SLOW)
+    assert len(lines) > before
+    expect(tab.get_by_text("Would you like to")).to_have_count(0)
+    tab.screenshot(path=SCREENSHOTS / "notebook.png")
 
 
-def test_terminal_is_bash(page: Page, server: Server) -> None:
+def test_terminal_in_the_page(tab: Page, server: Jupyter) -> None:
+    """The launcher's terminal is a shell in the working folder, which takes what is typed."""
+    tab.goto(f"{server.root}/lab?token={server.token}&reset")
+    tab.locator(".jp-LauncherCard[title*='terminal']").click()
+    terminal = tab.locator(".jp-Terminal .xterm-helper-textarea")
+    terminal.wait_for(state="attached")
+    tab.locator(".jp-Terminal .xterm-screen").click()
+    program = "import sys, torch; print(sys.prefix, torch.ones(2).sum().item())"
+    tab.keyboard.type(f"clear; python -c '{program}' | tee typed && touch done\n")
+    until(lambda: server.box.run("test", "-e", "done").code == 0 or None, "what was typed")
+    assert server.box.run("cat", "typed").out == "/opt/env 2.0"
+    tab.wait_for_timeout(500)  # milliseconds, for the answer to be drawn
+    tab.screenshot(path=SCREENSHOTS / "terminal.png")
+
+
+def test_terminal_is_bash(server: Jupyter) -> None:
     """A terminal is bash, with the environment's Python first (case J2)."""
-    headers = {"Authorization": f"token {server.token}"}
-    made = requests.post(f"{server.root}/api/terminals", headers=headers, timeout=60)
-    assert made.status_code == 200
-    address = f"ws://127.0.0.1:{server.port}/terminals/websocket/{made.json()['name']}"
-    line = 'echo "<$0 $(command -v python) $PATH $CONDA_PREFIX>" | tr "<>" "[]"\r'
-    said = page.evaluate(TERMINAL, [address, line, "]\r\n"])
-    shell, python, path, prefix = re.findall(r"\[(/\S+) (\S+) (\S+) (\S+)\]", said)[-1]
-    assert shell == "/bin/bash"
-    assert python == "/opt/env/bin/python"
-    assert prefix == "/opt/env"
-    assert path == server.box.run("printenv", "PATH").out
+    said = server.terminal('echo "$0|$(command -v python)|$PATH|$CONDA_PREFIX|$PWD"')
+    path = server.box.run("printenv", "PATH").out
+    expected = ["/bin/bash", "/opt/env/bin/python", path, "/opt/env", "/home/dev/work"]
+    assert said.strip().split("|") == expected
 
 
-def test_stop_is_quick(boxes: Boxes, tmp_path: Path) -> None:
-    """`docker stop` ends the server and its kernel within 5 seconds, without killing them."""
-    server = serve(boxes, "lab", folder=tmp_path)
-    headers = {"Authorization": f"token {server.token}"}
-    body = json.dumps({"name": "python3"})
-    made = requests.post(f"{server.root}/api/kernels", body, headers=headers, timeout=60)
-    assert made.status_code == 201
-    code, seconds = server.box.stop()
-    assert code in (0, 143)
-    assert seconds < 5
+def test_output_outlives_the_connection(server: Jupyter) -> None:
+    """What a cell prints while nobody is connected is there when one connects again."""
+    program = "import time; print('a', flush=True); time.sleep(2); print('b')"
+    assert server.dropped_cell(program) == "b\n"
 
 
-def test_both_services(boxes: Boxes, tmp_path: Path) -> None:
-    """`dev` serves Jupyter and SSH at once, and `docker stop` ends both within 5 seconds."""
-    server = serve(boxes, "dev", folder=tmp_path)
-    wait_for_ssh(server.box)
-    code, seconds = server.box.stop()
-    assert code in (0, 143)
-    assert seconds < 5
+def test_is_healthy(server: Jupyter) -> None:
+    """The image brings a health check, and it says that all is well."""
+    done = server.box.run("healthy")
+    assert (done.code, done.out) == (0, "well")
+    assert server.box.state["Health"]["Status"] == "healthy"
 
 
-@pytest.mark.parametrize("pattern", ["jupyter-lab|bin/jupyter", "sshd: .*listener"])
-def test_ends_with_the_first(boxes: Boxes, tmp_path: Path, pattern: str) -> None:
-    """When one of the two services ends, so does the container: a restart policy sees it."""
-    server = serve(boxes, "dev", folder=tmp_path)
-    wait_for_ssh(server.box)
-    killed = server.box.run("pkill", "--signal", "KILL", "--oldest", "--full", pattern)
-    assert killed.code == 0
-    assert server.box.ended() == 137
+def test_ports(server: Jupyter) -> None:
+    """All that listens, with a kernel running, is JupyterLab; a kernel's ports are loopback's."""
+    program = (
+        "import pathlib\n"
+        "rows = [l.split() for f in ('tcp', 'tcp6') for l in "
+        "pathlib.Path('/proc/net', f).read_text().splitlines()[1:]]\n"
+        "print(sorted({r[1] for r in rows if r[3] == '0A' and r[1][:8] != '0100007F'}))"
+    )
+    assert server.cell(program) == "['00000000:22B8']\n"

@@ -122,7 +122,7 @@ def miniconda(build: Build, image: Image, tmp_path: Path) -> Callable[..., Ended
 
     def make(name: str, installer: bytes) -> Ended:
         folder = tmp_path / "installer"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         (folder / "Miniconda3-stand-in.sh").write_bytes(installer)
         return build(
             ROOT / "layers/20-miniconda",
@@ -158,6 +158,18 @@ def test_miniconda(
     for said in (ssh.run(script), ssh.login(script), ssh.run(f"bash -c '{script}'")):
         assert (said.code, said.err) == (0, "")
         assert said.out.splitlines() == ["/opt/conda", "/opt/conda/bin/python"]
+
+
+def test_miniconda_is_the_same_whenever_it_is_built(
+    docker_client: DockerClient, miniconda: Callable[..., Ended]
+) -> None:
+    """Neither the installer's clock nor its caches reach the layer: two builds, the same bytes."""
+    layers = []
+    for name in ("strata-test/miniconda:one", "strata-test/miniconda:two"):
+        done = miniconda(name, make_installer(note=str(uuid.uuid4())))  # so that none is cached
+        assert done.code == 0, done.err
+        layers.append(docker_client.images.get(name).attrs["RootFS"]["Layers"])
+    assert layers[0] == layers[1]
 
 
 def test_failing_installer(miniconda: Callable[..., Ended]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import zipfile
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -61,16 +63,21 @@ def test_what_fetch_brings_is_what_a_build_takes(
     project: SmallProject, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Packages, installer and base: from servers into the folder, then without any server."""
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    for name in ("PIP_NO_INDEX", "PIP_FIND_LINKS"):
+        monkeypatch.setenv(name, "as it was")  # so that it is put back
     carry = strata.upstream.carry
-    monkeypatch.setattr(carry, "fetch_wheels", lambda *_: {})
+    wheel = tmp_path / "rattler.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("rattler/__init__.py", "")
+    monkeypatch.setattr(carry, "fetch_rattler", lambda *_: wheel)
     monkeypatch.setattr(carry, "installer_python", lambda *_: ())
     monkeypatch.setattr(carry, "ensure_engine", lambda *_: (None, None))
     monkeypatch.setattr(carry, "open_store", lambda *_: nullcontext())
     monkeypatch.setattr(carry, "build", lambda *_: None)
     monkeypatch.setattr(carry, "record_network", lambda *_: ())
     monkeypatch.setattr(strata.contexts, "installer_python", lambda *_: ())
-    monkeypatch.setattr(strata.contexts, "_unpack_rattler", lambda *_: None)
+    cached = tmp_path / "empty/wheels/rattler.whl"
+    monkeypatch.setattr(strata.contexts, "fetch_rattler", lambda *_: cached)
     folder = tmp_path / "folder"
     online = Workspace(root=project.root, build=tmp_path / "build", cache=tmp_path / "cache")
     plan = project.plan()
@@ -80,12 +87,14 @@ def test_what_fetch_brings_is_what_a_build_takes(
 
     closed = Workspace(root=project.root, build=tmp_path / "build", cache=tmp_path / "empty")
     offline = open_folder(closed, str(folder), "embedded")
+    assert (os.environ["PIP_NO_INDEX"], os.environ["PIP_FIND_LINKS"]) == ("1", f"{folder}/wheels")
     names = {step.name for step in plan.steps}
     contexts = make_contexts(offline, plan, names)
     packages = contexts.steps[ENV] / "packages"
     assert {path.name: path.read_text() for path in packages.iterdir()} == {
         name: name for name in PACKAGES
     }
+    assert (contexts.rattler / "rattler/__init__.py").is_file()
     assert (contexts.installer / "miniconda.sh").read_bytes() == INSTALLER
     assert len(site.asked) == asked
 

@@ -99,7 +99,7 @@ def test_the_mirror_is_asked_in_place_of_the_archive(site: Site) -> None:
         ("http://security.ubuntu.com/ubuntu/pool/a.deb", "https://m.example/pool/a.deb"),
         ("http://ports.ubuntu.com/ubuntu-ports/pool/a.deb", "https://m.example/pool/a.deb"),
         ("http://archive.ubuntu.com/other", "http://archive.ubuntu.com/other"),
-        ("http://deb.debian.org/debian/pool/a.deb", "http://deb.debian.org/debian/pool/a.deb"),
+        ("http://debian.example/debian/pool/a.deb", "http://debian.example/debian/pool/a.deb"),
     ],
 )
 def test_a_mirror_stands_for_ubuntus_archives_alone(url: str, expected: str) -> None:

@@ -70,7 +70,9 @@ def test_a_job_that_ends_well_passes_and_tells_what_it_wrote(
 def test_a_killed_rank_is_told_by_number_and_signal(ended: list[dict[str, object]]) -> None:
     """The job has not passed."""
     job = ended[1]
-    assert (job["ends"], job["has_passed"]) == ({"1": -9}, False)
+    ends = job["ends"]
+    assert isinstance(ends, dict)
+    assert (ends["1"], job["has_passed"]) == (-9, False)
 
 
 def test_a_hanging_job_is_ended_when_its_time_is_up(ended: list[dict[str, object]]) -> None:
@@ -84,4 +86,4 @@ def test_with_restarts_a_job_goes_on_after_a_failure(ended: list[dict[str, objec
     """All ranks are started again, and the second attempt counts."""
     job = ended[3]
     assert (job["code"], job["ends"], job["has_passed"]) == (0, {}, True)
-    assert str(job["output"]).count("rank 0 of 2 sour") == 2
+    assert str(job["output"]).count("rank 1 of 2 sour") == 2

@@ -83,10 +83,8 @@ def test_the_documented_program_trains_a_model_of_its_own(journeys: dict[str, An
 
 def test_another_order_of_samples_is_refused(journeys: dict[str, Any]) -> None:
     """A checkpoint of another seed is no place to go on from; the message says what to do."""
-    run = journeys["runs"]["other seed"]
-    assert run["code"] == 2
-    assert run["err"].splitlines() == [
-        "error: alone/checkpoint.pt: is of a run with another order of samples: seed 0 -> 1",
+    assert journeys["parts"]["other seed"].splitlines() == [
+        "error: checkpoint.pt: is of a run with another order of samples: seed 0 -> 1",
         "  fix: give what the run began with, or another --out",
     ]
 
@@ -127,3 +125,10 @@ def test_a_full_disk_ends_the_run_and_not_the_checkpoint(journeys: dict[str, Any
     found = journeys["parts"]["no space"]
     assert found["said"].startswith("could not save checkpoint.pt: ")
     assert (found["is unchanged"], found["loads"]) == (True, True)
+
+
+def test_a_folder_that_cannot_be_written_is_named(journeys: dict[str, Any]) -> None:
+    """A run without a place for its log ends at once, and says where and what to do."""
+    said = journeys["parts"]["no folder"]
+    assert said.startswith("--out images/0/0.npy/run: ")
+    assert said.endswith("; give a folder that can be written")

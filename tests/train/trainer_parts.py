@@ -9,10 +9,12 @@ from pathlib import Path
 
 import torch
 
+from ddp.errors import Refused
 from trainer.arguments import Config
 from trainer.checkpoint import NotSavedError, load, save
 from trainer.data import VOCABULARY, GeneratedTokens, Loader, Masked, make_data
 from trainer.group import Group, join
+from trainer.main import train
 from trainer.models import Shape, Transformer, make_model
 from trainer.steps import Run, evaluate, start_run, train_steps
 
@@ -76,6 +78,29 @@ def no_space(run: Run) -> dict[str, object]:
     return {"said": said, "is unchanged": file.read_bytes() == before, "loads": load(file, run)}
 
 
+def other_seed(group: Group) -> str:
+    """Go on from a checkpoint with another seed; return what that says."""
+    config = Config(samples=64, length=8, batch_size=16, epochs=40, seed=1, workers=0)
+    data = GeneratedTokens(64, 8, 1, "train")
+    run = start_run(config, group, lambda: make_model(config, data.classes), data)
+    try:
+        load(Path("checkpoint.pt"), run)
+    except Refused as refused:
+        return str(refused)
+    return ""
+
+
+def no_folder(group: Group) -> str:
+    """Train where no log can be written; return what that says."""
+    out = Path("images/0/0.npy/run")  # below a file
+    config = Config(samples=8, length=8, batch_size=8, epochs=1, workers=0, out=out)
+    try:
+        train(config, group)
+    except NotSavedError as error:
+        return str(error)
+    return ""
+
+
 def main() -> None:
     """Print the document."""
     group = join(timeout=60.0, threads=1)
@@ -85,6 +110,8 @@ def main() -> None:
         "images": images(group),
         "encoder": [losses[0], losses[-1]],
         "no space": no_space(run),
+        "other seed": other_seed(group),
+        "no folder": no_folder(group),
     }
     print(json.dumps(document))
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 from ddp.arguments import parse
 from ddp.findings import Finding
@@ -11,7 +12,15 @@ from ddp.plan import Machine, Plan, make_plan
 from ddp.report import render_json, render_table, report_ranks, report_unfit, with_phases
 from ddp.verdict import Phase
 
-FACTS = {"torch": "2.13.0", "cuda": None, "nccl": None, "gpus": 0}
+FACTS: dict[str, Any] = {
+    "torch": "2.13.0",
+    "cuda": None,
+    "nccl": None,
+    "gpus": 0,
+    "nvml": {"driver": None, "links": [], "reason": "there is no GPU"},
+    "manifest": {"agrees": True, "reason": None, "disagreements": []},
+}
+NOTHING = "no manifest to compare with"
 TIMES = (100.0, 110.0)
 
 
@@ -43,6 +52,21 @@ def test_a_pass_names_label_ranks_and_phases() -> None:
     assert document["facts"] == {**FACTS, "cores": 4, "threads_per_rank": 2, "devices": []}
     assert document["phases"][1]["data"] == {"values": 3}
     assert document["failed_rank"] is None
+
+
+def test_facts_say_what_is_not_known() -> None:
+    """Whether the manifest agrees, and on GPUs why their links are unknown."""
+    lines = []
+    for gpus, agrees in [(0, True), (8, None)]:
+        nvml: dict[str, Any] = {"driver": None, "links": [], "reason": "no nvidia-ml-py"}
+        facts = {**FACTS, "gpus": gpus, "nvml": nvml, "manifest": {"agrees": agrees}}
+        plan = replace(cpu_plan(), facts={**facts, "cores": 4, "threads_per_rank": 2})
+        lines.append(report_ranks(plan, [done(0), done(1)], {}, TIMES, None).phases[0].detail)
+    place = "cores: 4, threads per rank: 2"
+    assert lines == [
+        f"torch 2.13.0, no CUDA, 0 GPU, {place}, packages as in the manifest",
+        f"torch 2.13.0, no CUDA, 8 GPU (links unknown: no nvidia-ml-py), {place}, {NOTHING}",
+    ]
 
 
 def test_a_failed_rank_fails_the_whole_check() -> None:

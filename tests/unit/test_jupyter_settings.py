@@ -21,6 +21,7 @@ ARGON2 = "argon2:$argon2id$v=19$m=10240,t=10,p=8$c2FsdHNhbHQ$aGFzaGhhc2g"
 def jupyter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Return the image's module."""
     monkeypatch.syspath_prepend(FOLDER)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # the folder is the layer's
     monkeypatch.delitem(sys.modules, "strata_jupyter", raising=False)
     return __import__("strata_jupyter")
 
@@ -55,7 +56,8 @@ def test_mounted_secrets(jupyter: ModuleType) -> None:
     files = {"/run/secrets/jupyter_token": "one\n", "/run/secrets/jupyter_password_hash": ARGON2}
     found = jupyter.decide({}, files.get)
     assert (found.token, found.password_hash) == ("one", ARGON2)
-    assert jupyter.decide({"JUPYTER_TOKEN": "two"}, files.get).token == "two"
+    given = "two"
+    assert jupyter.decide({"JUPYTER_TOKEN": given}, files.get).token == given
 
 
 @pytest.mark.parametrize(

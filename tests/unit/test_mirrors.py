@@ -117,12 +117,13 @@ def test_programs_learn_of_proxy_certificates_and_index(file: Path, tmp_path: Pa
     file.write_text(
         'proxy = "http://ada:$PROXY_PASSWORD@proxy.example:3128"\n'
         'no_proxy = ".example"\n'
-        'python_index = "https://pypi.example/simple"\n'
+        'python_index = "https://python.example/simple"\n'
         f'ca_bundle = "{bundle}"\n'
     )
     proxy = "http://ada:s3cr3t@proxy.example:3128"
-    bypass = ".example,localhost,127.0.0.1,::1"
-    assert read(file).environment({"PROXY_PASSWORD": "s3cr3t"}) == {
+    bypass = ".example,.other,localhost,127.0.0.1,::1"
+    environ = {"PROXY_PASSWORD": "s3cr3t", "NO_PROXY": ".other,localhost"}
+    assert read(file).environment(environ) == {
         "http_proxy": proxy,
         "HTTP_PROXY": proxy,
         "https_proxy": proxy,
@@ -133,7 +134,7 @@ def test_programs_learn_of_proxy_certificates_and_index(file: Path, tmp_path: Pa
         "SSL_CERT_FILE": str(bundle),
         "CURL_CA_BUNDLE": str(bundle),
         "PIP_CERT": str(bundle),
-        "PIP_INDEX_URL": "https://pypi.example/simple",
+        "PIP_INDEX_URL": "https://python.example/simple",
     }
 
 

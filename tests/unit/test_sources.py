@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from strata.errors import DefinitionError
+from strata.upstream.installers import newest_release
 from strata.upstream.sources import set_values
 
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(ROOT.glob("locks/*/sources.toml"))
+PINNED = [path for path in SOURCES if "[installer]" in path.read_text()]
 TEXT = """\
 # The newest Ubuntu.
 platforms = ["linux/amd64"]
@@ -59,3 +67,21 @@ def test_a_value_that_is_not_found_is_told(text: str) -> None:
     assert problem.where == "locks/cpu/sources.toml"
     assert problem.what == "base.digest does not stand on a line of its own"
     assert problem.fix == 'write `digest = "…"` below [base]'
+
+
+@pytest.mark.parametrize("path", PINNED, ids=lambda path: path.parent.name)
+def test_every_variant_can_be_pinned_anew(path: Path) -> None:
+    """Base and installer of every committed variant stand where `./inv pin` can change them."""
+    text = path.read_text()
+    installer = tomllib.loads(text)["installer"]
+    values = {("base", "digest"): f"sha256:{'0' * 64}", ("installer", "url"): "https://h.example/a"}
+    values |= {("installer", "sha256", platform): "0" * 64 for platform in installer["sha256"]}
+    changed = set_values(text, values, str(path))
+    assert changed.count("0" * 64) == 1 + len(installer["sha256"])
+
+    name = installer["url"].rsplit("/", 1)[-1]
+    newer = re.sub(r"_\d[\d.]*-\d+-", "_99.1.0-1-", name)
+    page = "".join(f'<a href="{newer.format(arch=arch)}">' for arch in ("x86_64", "aarch64"))
+    release = newest_release(page, name, list(installer["sha256"]))
+    assert release is not None
+    assert release.name == newer

@@ -51,6 +51,10 @@ def launch(
     """
     interface, place = _among(nodes) if nodes.count > 1 else ("lo", _alone(folder.name, port))
     os.environ.update(_environment(threads, interface))
+    if max_restarts > 0:
+        # Else a restarted rank may find the addresses that others had before, in the
+        # agent's store: "Connection refused" (pytorch/pytorch#135712 and #167288).
+        os.environ.setdefault("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1")
     config = LaunchConfig(
         min_nodes=nodes.count,
         max_nodes=nodes.count,

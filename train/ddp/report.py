@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from ddp.journal import RankState
     from ddp.plan import Plan
 
+MANIFEST_TEXTS = {
+    True: "packages as in the manifest",
+    False: "packages not as in the manifest",
+    None: "no manifest to compare with",
+}
 SCHEMA = "strata.ddp-check/2"
 
 
@@ -154,7 +159,13 @@ def _facts_line(plan: Plan) -> str:
     facts = plan.facts
     cuda = f"CUDA {facts['cuda']}" if facts["cuda"] else "no CUDA"
     nccl = f", NCCL {facts['nccl']}" if facts["nccl"] else ""
+    unknown = f" (links unknown: {facts['nvml']['reason']})" if _has_unknown_links(facts) else ""
     return (
-        f"torch {facts['torch']}, {cuda}{nccl}, {facts['gpus']} GPU, cores: {facts['cores']}, "
-        f"threads per rank: {facts['threads_per_rank']}"
+        f"torch {facts['torch']}, {cuda}{nccl}, {facts['gpus']} GPU{unknown}, "
+        f"cores: {facts['cores']}, threads per rank: {facts['threads_per_rank']}, "
+        f"{MANIFEST_TEXTS[facts['manifest']['agrees']]}"
     )
+
+
+def _has_unknown_links(facts: dict[str, Any]) -> bool:
+    return facts["gpus"] > 0 and facts["nvml"]["reason"] is not None

@@ -30,7 +30,7 @@ QUICK_STEPS, FULL_STEPS = 8, 20
 # NVML's utilisation is that of the last sixth of a second to second.
 UTILISATION_TIME = 1.0
 UNKNOWN = -1
-SLOWNESS = 0.2  # seconds a step that --inject RANK:slow adds
+SLOWNESS = 4  # how many times its own time --inject RANK:slow adds to a step
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _time(
         began = time.perf_counter()
         loss = float(workload.step(replica).item())
         if context.fault == "slow":
-            time.sleep(SLOWNESS)
+            time.sleep(SLOWNESS * (time.perf_counter() - began))
         seconds.append(time.perf_counter() - began)
         if not math.isfinite(loss):
             raise PhaseFailed(f"the loss of a step is {loss} on {group.size} ranks")

@@ -74,7 +74,8 @@ def save(file: Path, run: Run) -> None:
         try:
             write(file, state)
         except (OSError, RuntimeError) as error:  # RuntimeError: torch's own writer gives up
-            problem = [f"could not save {file}: {error}"]
+            hint = "see that there is room for it; the one before, if any, is still there"
+            problem = [f"could not save {file}: {error}; {hint}"]
     _from_first(problem, run.group, "rank 0's checkpoint")
     if problem[0] is not None:
         raise NotSavedError(problem[0])

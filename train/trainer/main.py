@@ -64,10 +64,8 @@ def train(config: Config, group: Group) -> Metrics:
     _compare_data(config, group, data)
     run = start_run(config, group, lambda: make_model(config, data.classes), data)
     checkpoint = config.out / "checkpoint.pt"
-    if group.is_first:
-        config.out.mkdir(parents=True, exist_ok=True)
     has_resumed = load(checkpoint, run)
-    log = Log(config.out, run.progress.step, run.steps) if group.is_first else None
+    log = _open_log(run) if group.is_first else None
     if log and has_resumed:
         print(f"goes on after step {run.progress.step}, from {checkpoint}", file=sys.stderr)
     validator = Loader(config, group, validation, shuffle=False)
@@ -95,6 +93,17 @@ def train(config: Config, group: Group) -> Metrics:
     if log:
         log.close()
     return metrics or evaluate(run, validator)  # it was at its end when it was resumed
+
+
+def _open_log(run: Run) -> Log:
+    folder = run.config.out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return Log(folder, run.progress.step, run.steps)
+    except OSError as error:
+        raise NotSavedError(
+            f"--out {folder}: {error}; give a folder that can be written"
+        ) from error
 
 
 def _tell(run: Run, log: Log | None, epoch: int, sums: Sums, since: float) -> float:

@@ -29,6 +29,6 @@ if settings.token:
 if settings.password_hash:
     c.PasswordIdentityProvider.hashed_password = settings.password_hash
 if settings.public_url:
-    c.ServerApp.custom_display_url = settings.public_url
+    c.ServerApp.custom_display_url = f"{settings.public_url.rstrip('/')}/lab"
     c.ServerApp.allow_origin = settings.origin  # the proxy may rename the host
     c.ServerApp.trust_xheaders = True
