@@ -3,7 +3,7 @@
     python - CERTIFICATE KEY <ca_inside.py
 
 Serves pip's index and a git repository on the loopback with that certificate for
-`localhost`, and prints as JSON, by tool, "" or the last line of its complaint.
+`localhost`, and prints as JSON, by tool, "" or its complaint.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def main(certificate: str, key: str) -> dict[str, str]:
         env = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "localhost"}
         for tool, argv in ways(root, folder).items():
             done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
-            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            found[tool] = lines[-1] if done.returncode else ""
+            complaint = done.stdout + done.stderr or f"exit code {done.returncode}"
+            found[tool] = complaint if done.returncode else ""
     return found
 
 

@@ -34,7 +34,8 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> Path:
     files = ("-keyout", f"{folder}/server.key", "-out", f"{folder}/server.crt")
     made = call(*new, *by, *files, "-addext", "subjectAltName=DNS:localhost")
     assert made.code == 0, made.err
-    (folder / "server.key").chmod(0o644)  # the container's user is another
+    for path in (folder, folder / "server.key"):
+        path.chmod(0o755)  # the container's user is another
     return folder
 
 
@@ -56,8 +57,7 @@ def complaints(boxes: Boxes, company: Path, *options: str) -> dict[str, str]:
 def test_stranger_is_refused(boxes: Boxes, company: Path) -> None:
     """Without the CA every tool refuses the server, and says that the certificate is why."""
     said = complaints(boxes, company)
-    assert [tool for tool, text in said.items() if "ertificate" not in text] == ["pip"]
-    assert "No matching distribution" in said["pip"]
+    assert [tool for tool, text in said.items() if "certificate" not in text.lower()] == []
 
 
 def test_variable(boxes: Boxes, company: Path) -> None:

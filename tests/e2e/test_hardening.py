@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
-import requests
 
-from tests.e2e.boxes import until
+from tests.e2e.boxes import ROOT
+from tests.e2e.jupyterclient import start_jupyter
 from tests.e2e.sshclient import Client, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from tests.e2e.boxes import Boxes
 
 CLOSED = ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
+# As docs/hardening.md has them.
 READ_ONLY = (
     "--read-only",
-    *("--tmpfs", "/tmp"),  # noqa: S108
-    *("--tmpfs", "/home/dev:uid=1000,gid=1000,mode=0755"),
+    *("--tmpfs", "/tmp:exec"),  # noqa: S108
+    *("--tmpfs", "/home/dev:exec,uid=1000,gid=1000,mode=0755"),
 )
 ANYBODY = ("--user", "12345:12345", "--env", "HOME=/tmp")
 TORCH = ("python", "-W", "error", "-c", "import torch; print(torch.ones(2).sum().item())")
@@ -30,6 +32,13 @@ WAYS = {
     "anybody": ANYBODY,
     "all": (*CLOSED, "--read-only", "--tmpfs", "/tmp", *ANYBODY),  # noqa: S108
 }
+# Every socket that listens, as address and port in hexadecimal.
+LISTENING = (
+    "import pathlib; print(sorted({row[1] for file in ('tcp', 'tcp6') "
+    "for row in map(str.split, pathlib.Path('/proc/net', file).read_text().splitlines()[1:]) "
+    "if row[3] == '0A'}))"
+)
+JUPYTER, SSH = "00000000:22B8", "00000000:08AE"
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -47,6 +56,12 @@ def test_home_is_writable(boxes: Boxes) -> None:
     assert (done.code, done.err) == (0, "")
 
 
+def test_the_mounts_are_documented() -> None:
+    """The options of these tests are the ones that docs/hardening.md shows."""
+    page = (ROOT / "docs/hardening.md").read_text()
+    assert " ".join((*CLOSED, *READ_ONLY)) in page
+
+
 def test_ddp_check(boxes: Boxes) -> None:
     """The training check passes where everything is closed."""
     options = (*WAYS["all"], "--network", "none", "--shm-size", "1g")
@@ -55,32 +70,45 @@ def test_ddp_check(boxes: Boxes) -> None:
 
 
 def test_services(boxes: Boxes, tmp_path: Path) -> None:
-    """Jupyter and SSH serve from a read-only container without capabilities."""
+    """Jupyter and SSH serve from a read-only container without capabilities, by all their doors.
+
+    Nothing listens to the network but the two of them.
+    """
     key = make_key(tmp_path, "ada")
-    box = boxes.start(
+    server = start_jupyter(
+        boxes,
         "dev",
         *READ_ONLY,
         *CLOSED,
-        *("--publish", "127.0.0.1::2222", "--publish", "127.0.0.1::8888"),
+        *("--publish", "127.0.0.1::2222"),
         *("--volume", f"{key.file}.pub:/etc/strata/authorized_keys:ro"),
         *("--env", "JUPYTER_TOKEN=open"),
+        token="open",  # noqa: S106 - of this container
     )
-    client = Client(wait_for_ssh(box), key)
+    client = Client(wait_for_ssh(server.box), key)
     assert client.run(*TORCH[:3], "-c", "'import torch; print(1)'").out == "1"
-    root = f"http://127.0.0.1:{box.port(8888)}"
-    headers = {"Authorization": "token open"}
+    shown = server.cells(TORCH[-1], "open('mine', 'w').close()", LISTENING)
+    assert shown[0] == "2.0\n"
+    addresses = re.findall(r"[0-9A-F]+:[0-9A-F]{4}", shown[2])
+    # The kernel's own ports are the loopback's.
+    public = {it for it in addresses if not it.startswith("0100007F:")}
+    assert {JUPYTER, SSH} <= public
+    assert public <= {JUPYTER, SSH, SSH.replace("00000000:", f"{'0' * 32}:")}
+    assert server.terminal("ls /home/dev/work") == "mine\r\n"
+    assert server.box.run("healthy").out == "well"
 
-    def answers() -> int | None:
-        try:
-            return requests.get(f"{root}/api/kernels", headers=headers, timeout=30).status_code
-        except requests.ConnectionError:
-            return None
 
-    assert until(answers, "JupyterLab") == 200
-    made = requests.post(
-        f"{root}/api/kernels", json={"name": "python3"}, headers=headers, timeout=60
-    )
-    assert made.status_code == 201
+@pytest.mark.parametrize("name", ["train", "dev"])
+def test_nothing_listens(boxes: Boxes, name: str) -> None:
+    """A container that was given a command listens to nothing, whatever it could serve."""
+    done = boxes.once(name, command=("python", "-c", LISTENING))
+    assert (done.code, done.out) == (0, "[]")
+
+
+def test_only_what_was_asked_for_listens(boxes: Boxes) -> None:
+    """`dev` with Jupyter alone has no SSH server."""
+    server = start_jupyter(boxes, "dev", command=("/opt/strata/services/jupyter",))
+    assert server.box.run("python", "-c", LISTENING).out == f"['{JUPYTER}']"
 
 
 def test_user_gains_nothing(boxes: Boxes) -> None:

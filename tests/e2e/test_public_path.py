@@ -14,6 +14,7 @@ import requests
 from strata.contexts import make_contexts
 from strata.interpreter import fetch_rattler
 from strata.pipeline import prepare
+from strata.store import list_images
 from strata.workspace import Workspace
 from tests.e2e.boxes import call
 from tests.e2e.registry import serve as serve_registry
@@ -53,9 +54,9 @@ MANIFESTS = (
 BUILD = ("build", "--variant", VARIANT, "--no-check")
 
 
-def tagged(sdk: DockerClient) -> list[str]:
+def tagged(engine: Engine) -> list[str]:
     """Return the names that images of the variant have in the engine."""
-    return [tag for image in sdk.images.list() for tag in image.tags if OURS.match(tag)]
+    return [name for name in list_images(engine) if OURS.match(name)]
 
 
 def remove(sdk: DockerClient, *tags: str) -> None:
@@ -138,7 +139,7 @@ def upstreams(
     )
     assert {name.rsplit("-", 2)[0].rsplit("/", 1)[-1] for name in made.files} == set(PACKAGES)
     yield made
-    remove(docker_client, *tagged(docker_client))
+    remove(docker_client, *tagged(engine))
 
 
 @pytest.fixture
@@ -189,7 +190,7 @@ WRONG = Answer(body=b"not what the lock names")
 )
 def test_a_download_that_fails(
     public: Upstreams,
-    docker_client: DockerClient,
+    engine: Engine,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     fault: tuple[str, Answer, int, str],
@@ -201,7 +202,7 @@ def test_a_download_that_fails(
     cache = public.cache(tmp_path / "cache")
     done = build(public, cache)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
-    assert tagged(docker_client) == []
+    assert tagged(engine) == []
     left = fetch_again(public, cache, monkeypatch)
     assert path in left
     assert left <= {path, public.installer_path}
@@ -221,7 +222,7 @@ def damage(project: SmallProject, kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "said"), [("no hash", "sha256"), ("pip entry", "comes from pip")])
 def test_a_lock_that_cannot_be_trusted(
-    public: Upstreams, docker_client: DockerClient, tmp_path: Path, kind: str, said: str
+    public: Upstreams, engine: Engine, tmp_path: Path, kind: str, said: str
 ) -> None:
     """It stops the build with exit code 3 before anybody is asked for anything."""
     whole = (public.project.root / LOCK).read_text()
@@ -232,12 +233,10 @@ def test_a_lock_that_cannot_be_trusted(
         public.project.write(LOCK, whole)
     assert (done.returncode, said in done.stderr) == (3, True), done.stderr
     assert public.site.asked == []
-    assert tagged(docker_client) == []
+    assert tagged(engine) == []
 
 
-def test_the_public_path(
-    public: Upstreams, boxes: Boxes, docker_client: DockerClient, tmp_path: Path
-) -> None:
+def test_the_public_path(public: Upstreams, boxes: Boxes, engine: Engine, tmp_path: Path) -> None:
     """Wrong bases stop the build; then it is built, though three downloads go badly at first."""
     cache = public.cache(tmp_path / "cache")
     site, project = public.site, public.project
@@ -255,7 +254,7 @@ def test_the_public_path(
     project.replace(sources, absent, public.digest)
     assert done.returncode == 4, done.stderr
     assert f"{BASE_NAME}@{absent}: the registry has no such image" in done.stderr
-    assert tagged(docker_client) == []
+    assert tagged(engine) == []
     once = sorted(site.paths())
     again = [path for path in set(once) if once.count(path) > 1]
     assert sorted(again) == sorted([numpy, python])
@@ -268,12 +267,12 @@ def test_the_public_path(
     manifest.write_bytes(whole)
     assert done.returncode == 3, done.stderr
     assert "the registry has another image under this digest" in done.stderr
-    assert tagged(docker_client) == []
+    assert tagged(engine) == []
 
     done = build(public, cache)
     assert done.returncode == 0, done.stderr
     assert sorted(site.paths()) == once
-    assert {f"strata/lab:{VARIANT}", f"strata/slim:{VARIANT}"} <= set(tagged(docker_client))
+    assert {f"strata/lab:{VARIANT}", f"strata/slim:{VARIANT}"} <= set(tagged(engine))
     _has_no_secret(public)
     _look_inside(boxes)
 

@@ -6,11 +6,16 @@ import hashlib
 import os
 import shlex
 import shutil
+import socket
+import subprocess
+import tarfile
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.boxes import call
+from tests.e2e.boxes import call, until
 from tests.e2e.sshclient import Client, Key, fingerprints, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
@@ -150,6 +155,92 @@ def test_foreign_locale(door: tuple[Box, Client]) -> None:
     assert (done.code, done.stdout.decode(), done.err) == (0, "é\n", "")
 
 
+def test_old_clients(door: tuple[Box, Client]) -> None:
+    """A client that knows no Ed25519 host key gets RSA, with SHA-2; SHA-1 is not offered."""
+    _, client = door
+    known = ("-o", "UserKnownHostsFile=/dev/null", "-o", "HostKeyAlgorithms=rsa-sha2-512")
+    argv = ("ssh", *known, *client.options, "-p", str(client.port), client.target, "true")
+    assert call(*argv).code == 0
+    weak = client.run("true", options=("-o", "KexAlgorithms=diffie-hellman-group14-sha1"))
+    assert weak.code == 255
+    assert "no matching key exchange method found" in weak.err
+
+
+def test_sessions_start_in_the_work_folder(door: tuple[Box, Client], tmp_path: Path) -> None:
+    """A session, and sftp, start where `docker run` does, with its umask."""
+    _, client = door
+    assert client.run("pwd; umask").out.split() == ["/home/dev/work", "0022"]
+    (tmp_path / "batch").write_text("pwd\n")
+    sftp = ("sftp", *client.options, "-P", str(client.port))
+    done = call(*sftp, "-b", str(tmp_path / "batch"), client.target)
+    assert done.out.splitlines()[-1] == "Remote working directory: /home/dev/work"
+
+
+def test_editors_way(door: tuple[Box, Client], free_port: int) -> None:
+    """As VS Code works: a server unpacked over SSH runs, and is reached by -L and by -D."""
+    _, client = door
+    program = b"import http.server as h; s = h.HTTPServer(('127.0.0.1', 0), "
+    program += b"h.SimpleHTTPRequestHandler); print(s.server_port, flush=True); s.serve_forever()"
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        entry = tarfile.TarInfo("server/main.py")
+        entry.size = len(program)
+        archive.addfile(entry, BytesIO(program))
+    unpack = "mkdir -p ~/.editor && tar -xz -C ~/.editor"
+    assert client.run(unpack, stdin=packed.getvalue()).code == 0
+    start = "cd ~/.editor && { nohup python server/main.py >port 2>log </dev/null & }"
+    assert client.run(start).code == 0
+    inside = int(until(lambda: client.run("cat ~/.editor/port").out or None, "the server's port"))
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        proxy = int(probe.getsockname()[1])
+    ways = ("-N", "-L", f"{free_port}:127.0.0.1:{inside}", "-D", f"127.0.0.1:{proxy}")
+    argv = ["ssh", *client.options, *ways, "-p", str(client.port), client.target]
+    with subprocess.Popen(argv) as forwarding:
+        try:
+            for port in (free_port, proxy):
+                answer = until(
+                    lambda port=port: ask(port, inside, by_socks=port == proxy), "forwarding"
+                )
+                assert answer.startswith(b"HTTP/1.0 200")
+        finally:
+            forwarding.terminate()
+
+
+def ask(port: int, inside: int, *, by_socks: bool) -> bytes | None:
+    """Ask for a page through a forwarded port, or a SOCKS proxy (RFC 1928)."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as line:
+            if by_socks:
+                line.sendall(b"\x05\x01\x00")
+                assert line.recv(2) == b"\x05\x00"
+                line.sendall(b"\x05\x01\x00\x01\x7f\x00\x00\x01" + inside.to_bytes(2, "big"))
+                assert line.recv(10)[:2] == b"\x05\x00"
+            line.sendall(b"GET / HTTP/1.0\r\n\r\n")
+            return line.recv(1 << 16) or None
+    except ConnectionRefusedError:
+        return None
+
+
+def test_fifty_sessions(door: tuple[Box, Client]) -> None:
+    """After fifty sessions, some at once, no process of theirs is left, as zombie or otherwise."""
+    box, client = door
+    with ThreadPoolExecutor(5) as pool:
+        codes = list(pool.map(lambda number: client.run(f"exit {number}").code, range(50)))
+    assert codes == list(range(50))
+    script = "ps -eo stat=,comm= | grep -E '^Z|sshd|session' | awk '{print substr($1, 1, 1), $2}'"
+    until(lambda: box.run("sh", "-c", script).out == "S sshd" or None, "the sessions' end")
+
+
+def test_log(door: tuple[Box, Client]) -> None:
+    """What the server logs is the container's stdout."""
+    box, client = door
+    assert client.run("true").code == 0
+    said = box.docker("logs", box.name)
+    assert "Accepted publickey for dev" in said.out
+    assert "Accepted publickey" not in said.err
+
+
 def test_host_keys_are_closed(door: tuple[Box, Client]) -> None:
     """The private host keys can be read by their owner alone (case S4)."""
     done = door[0].run("sh", "-c", "stat --format %a ~/.strata-ssh ~/.strata-ssh/host_*[!b]")
@@ -206,15 +297,33 @@ def test_several_keys(boxes: Boxes, tmp_path: Path) -> None:
     assert f"ssh: left out, not a public key: {broken[:40]}" in box.logs
 
 
-def test_keys_in_a_variable(boxes: Boxes, tmp_path: Path) -> None:
-    """Keys in STRATA_AUTHORIZED_KEYS open the door too, and aren't told to the session."""
-    one, two = make_key(tmp_path, "one"), make_key(tmp_path, "two")
+def test_keys_of_a_variable_and_secrets(boxes: Boxes, tmp_path: Path) -> None:
+    """Keys in STRATA_AUTHORIZED_KEYS and in a folder of secrets open the door too, with options.
+
+    Agent forwarding is off until a mounted file asks for it.
+    """
+    one, two, three = (make_key(tmp_path, name) for name in ("one", "two", "three"))
+    secrets, asked = tmp_path / "secrets", tmp_path / "asked"
+    for folder in (secrets, asked):
+        folder.mkdir()
+    forced = 'command="echo $FOO; echo $SSH_ORIGINAL_COMMAND"'
+    (secrets / "team").write_text(f"{forced} {three.public}")
+    (asked / "agent.conf").write_text("AllowAgentForwarding yes\n")
+    for folder in (tmp_path, secrets, asked):
+        folder.chmod(0o755)
     box = boxes.start(
-        "remote", *PORT, "--env", f"STRATA_AUTHORIZED_KEYS={one.public}\n{two.public}"
+        "remote",
+        *PORT,
+        *("--env", f"STRATA_AUTHORIZED_KEYS={one.public}\n{two.public}", "--env", f"FOO={FOO}"),
+        *("--volume", f"{secrets}:/run/secrets/authorized_keys:ro"),
+        *("--volume", f"{asked}:/etc/strata/sshd_config.d:ro"),
     )
     client = Client(wait_for_ssh(box), one)
     assert [client.with_key(key).run("true").code for key in (one, two)] == [0, 0]
     assert client.run('echo "${STRATA_AUTHORIZED_KEYS-unset}"').out == "unset"
+    assert client.with_key(three).run("rm", "-rf", "x").out == f"{FOO}\nrm -rf x"
+    settings = box.run("sh", "-c", "/usr/sbin/sshd -T -f ~/.strata-ssh/sshd_config").out
+    assert {"allowagentforwarding yes", "x11forwarding no"} <= set(settings.splitlines())
 
 
 @pytest.mark.parametrize("name", ["remote", "dev"])

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         ("stuck", "training", "the accuracy after 40 steps is 0."),
         ("other-seed", "training", "the same seed gave another loss"),
         ("torn-save", "checkpoint", "killed in its middle has changed the checkpoint before"),
-        ("forget-random", "checkpoint", "after loading, the loss in step 5 is"),
-        ("forget-optimizer", "checkpoint", "after loading, the loss in step 6 is"),
+        ("forget-random", "checkpoint", "after loading, the loss in step 12 is"),
+        ("forget-optimizer", "checkpoint", "after loading, the loss in step 13 is"),
     ],
 )
 def test_a_mistake_of_one_rank_is_found(

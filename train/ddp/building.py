@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ddp.context import Context
     from trainer.steps import Run
 
-SAMPLES = 500  # no multiple of the batch: the last step of an epoch is a smaller one
+SAMPLES = 501  # the last step of an epoch is a smaller one, and pads on an even number of ranks
 LENGTH = 8
 
 

@@ -44,8 +44,10 @@ def test_uid_is_unique(layer: Layer) -> None:
 
 
 def test_account(layer: Layer) -> None:
-    """The account's home and shell are the ones that the environment names."""
-    assert layer.out("getent passwd dev").split(":")[5:] == ["/home/dev", "/bin/bash"]
+    """The account's home and shell are the environment's (50-ssh's shell comes to it by itself)."""
+    home, shell = layer.out("getent passwd dev").split(":")[5:]
+    assert (home, shell in {"/bin/bash", "/opt/strata/bin/session"}) == ("/home/dev", True)
+    assert layer.out("getent passwd dev") == layer.out("cat /etc/strata/account")
     assert layer.out('echo "$HOME $SHELL"') == "/home/dev /bin/bash"
 
 
@@ -90,4 +92,6 @@ def test_system_is_closed(layer: Layer, folder: str) -> None:
 def test_init(layer: Layer) -> None:
     """PID 1 is tini, started with what the container runs."""
     assert layer.out("readlink /proc/1/exe") == "/usr/bin/tini"
-    assert layer.out("tr '\\0' ' ' </proc/1/cmdline").startswith("/usr/bin/tini -- ")
+    assert layer.out("tr '\\0' ' ' </proc/1/cmdline").startswith(
+        "/usr/bin/tini -- /opt/strata/bin/entry "
+    )

@@ -25,9 +25,11 @@ HOME = "HOME=/tmp/jupyter-test"
 
 
 def test_kernel_computes(layer: Layer) -> None:
-    """The one kernel is started by its specification and runs the environment's Python."""
-    listed = json.loads(layer.out(f"{HOME} jupyter kernelspec list --json"))
-    assert list(listed["kernelspecs"]) == ["python3"]
+    """The one kernel is called `Python (strata)` and runs the environment's Python."""
+    listed = json.loads(layer.out(f"{HOME} jupyter kernelspec list --json"))["kernelspecs"]
+    assert [(name, it["spec"]["display_name"]) for name, it in listed.items()] == [
+        ("python3", "Python (strata)")
+    ]
     done = layer.host.run(f"{HOME} python -c %s", KERNEL)
     assert (done.rc, done.stdout) == (0, "2 /opt/env/bin/python\n"), done.stderr
 
@@ -36,23 +38,30 @@ def test_settings_are_read(layer: Layer) -> None:
     """JupyterLab starts with the image's settings: its port and no other, all interfaces, bash."""
     done = layer.host.run(f"{HOME} jupyter lab --show-config-json")
     assert done.rc == 0, done.stderr
-    settings = json.loads(done.stdout)["ServerApp"]
-    assert settings["ip"] == "0.0.0.0"
-    assert (settings["port"], settings["port_retries"]) == (8888, 0)
-    assert settings["open_browser"] is False
-    assert settings["terminado_settings"] == {"shell_command": ["/bin/bash", "-l"]}
+    found = json.loads(done.stdout)
+    server = found["ServerApp"]
+    assert (server["ip"], server["port"], server["port_retries"]) == ("0.0.0.0", 8888, 0)
+    assert server["base_url"] == "/"
+    assert server["open_browser"] is False
+    assert server["terminado_settings"] == {"shell_command": ["/bin/bash", "-l"]}
+    assert "allow_origin" not in server
+    assert found["LabApp"]["news_url"] is None
+    assert not {"IdentityProvider", "PasswordIdentityProvider"} & found.keys()
 
 
 def test_no_secret_in_files(layer: Layer) -> None:
     """No token and no password is set in the image's settings, nor left in the home."""
-    found = layer.host.run(
-        "grep -riE '(token|password)[a-z_]* *= *[^ ]' /opt/env/etc/jupyter /opt/strata/services"
-    )
-    assert (found.rc, found.stdout) == (1, "")
+    places = "/opt/env/etc/jupyter /opt/strata/jupyter /opt/strata/services"
+    found = layer.host.run(f"grep -riE '(token|password)[a-z_]* *= *[\"'\\''][^\"'\\'']' {places}")
+    named = [line.partition(":")[2] for line in found.stdout.splitlines()]
+    assert [line for line in named if '"JUPYTER_' not in line] == []
+    assert len(named) == 2
     for name in (".jupyter", ".ipython", ".local"):
         assert not layer.host.file(f"/home/dev/{name}").exists
 
 
 def test_service(layer: Layer) -> None:
-    """The service is a program that `serve` finds."""
+    """The service and the health check are programs; one finds nothing wrong where none runs."""
     assert layer.host.file("/opt/strata/services/jupyter").mode == 0o755
+    assert layer.host.file("/opt/strata/bin/healthy").mode == 0o755
+    assert layer.out("healthy") == "well"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from tests.layers.conftest import Layer
 
@@ -74,27 +76,100 @@ def test_only_broken_keys_given(layer: Layer) -> None:
     assert "ssh: left out, not a public key: ssh-ed25519 AAAAbroken ada\n" in done.stderr
 
 
-def test_environment_line(layer: Layer) -> None:
-    """The session's variables go into one SetEnv line, quoted; other doors' secrets stay out."""
-    done = layer.host.run(
-        "env -i PATH=\"$PATH\" FOO='a b=c\"d' BACK='\\x' JUPYTER_TOKEN=secret "
-        "HOME=/x /opt/strata/bin/sshd-setenv"
-    )
-    assert (done.rc, done.stderr) == (0, "")
-    path = layer.out('printf %s "$PATH"')
-    assert done.stdout.count("\n") == 1
-    words = {'"FOO=a b=c\\"d"', '"BACK=\\\\x"', f'"PATH={path}"'}
-    assert all(f" {word}" in done.stdout for word in words)
-    assert "secret" not in done.stdout
-    assert "HOME" not in done.stdout
+def test_algorithms(layer: Layer) -> None:
+    """No SHA-1, no NIST curve, no CBC and no 64-bit tag is offered; what all clients have, is."""
+    settings = dict(line.split(" ", 1) for line in layer.lines(PRINT_SETTINGS) if " " in line)
+    kinds = ("ciphers", "macs", "kexalgorithms", "hostkeyalgorithms", "pubkeyacceptedalgorithms")
+    offered = {kind: settings[kind].split(",") for kind in kinds}
+    flat = [name for kind in ("ciphers", "macs", "kexalgorithms") for name in offered[kind]]
+    weak = ("sha1", "md5", "nistp", "cbc", "umac-64", "group14", "3des")
+    assert [name for name in flat if any(word in name for word in weak)] == []
+    assert not {"ssh-rsa", "ssh-dss"} & {*offered[kinds[3]], *offered[kinds[4]]}
+    assert "curve25519-sha256" in offered["kexalgorithms"]
+    assert {"ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256"} <= set(offered["hostkeyalgorithms"])
+    assert {"aes256-gcm@openssh.com", "aes128-ctr"} <= set(offered["ciphers"])
+    assert {"hmac-sha2-256-etm@openssh.com", "hmac-sha2-256"} <= set(offered["macs"])
 
 
-def test_newline_is_named(layer: Layer) -> None:
-    """A variable that sshd's settings can't hold is named, and its value isn't shown."""
-    done = layer.host.run("TWO='a\nPermitRootLogin yes' /opt/strata/bin/sshd-setenv")
-    assert done.rc == 0
-    assert done.stderr == "ssh: TWO has a newline and is not handed to SSH sessions\n"
-    assert "PermitRootLogin" not in done.stdout + done.stderr
+def test_private_key_given(layer: Layer) -> None:
+    """A private key is refused with 78, and not a byte of it is shown."""
+    given = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n"
+    done = layer.host.run(f"STRATA_AUTHORIZED_KEYS='{given}' {STATE} {SERVICE}")
+    assert (done.rc, done.stdout) == (78, "")
+    assert done.stderr == "ssh: a private key was given; fix: give the file that ends in .pub\n"
+
+
+@pytest.mark.parametrize(
+    "between", ["\\n", "\\r\\n", "\\r", ",", "; ", " ", "\\\\n", "\\n\\n# no\\n"]
+)
+def test_keys_are_parted(layer: Layer, between: str) -> None:
+    """Keys on lines of any ending, or joined on one, come out one a line, once, with options."""
+    script = f"""
+    folder=$(mktemp -d); cd "$folder"
+    for key in a b c; do ssh-keygen -q -t ed25519 -N '' -C "$key@home, office" -f $key; done
+    one="from=\\"10.0.0.0/8,127.0.0.1\\",no-pty $(cat a.pub)"
+    export STRATA_AUTHORIZED_KEYS="$(printf "%b" "$one{between}$(cat b.pub){between}$(cat c.pub)")"
+    /opt/strata/bin/authorized-keys >out
+    cat out; ssh-keygen -lf out | wc -l
+    """
+    if between == " ":  # a comment that has a space itself can't be told from the next key
+        script = script.replace("@home, office", "@home")
+    *keys, count = layer.lines(script)
+    assert count == "3"
+    assert [line.rpartition("ssh-ed25519 ")[0] for line in keys] == [
+        'from="10.0.0.0/8,127.0.0.1",no-pty ',
+        "",
+        "",
+    ]
+    assert [line.rpartition("@home")[0][-1] for line in keys] == ["a", "b", "c"]
+
+
+SESSION = "/opt/strata/bin/session"
+
+
+@pytest.mark.parametrize("shell", ["/bin/bash", "/bin/sh"])
+def test_session_restores(layer: Layer, shell: str) -> None:
+    """A session has the listed environment byte for byte, but for what sshd says of itself."""
+    script = f"""
+    list=$(mktemp)
+    printf 'SHELL={shell}\\0A.b=1\\0NL=a\\n$c\\0USER=x\\0TERM=dumb\\0PWD=/usr\\0E=\\0' >"$list"
+    env -i STRATA_ENVIRON="$list" USER=dev {SESSION} -c 'pwd; env -0' | tr '\\0\\n' '\\n\\\\'
+    """
+    said = layer.out(script)
+    first, _, rest = said.partition("\\")
+    assert first == "/usr"
+    found = set(rest.splitlines())
+    assert ("A.b=1" in found) == (shell == "/bin/bash")  # other shells drop such names themselves
+    assert found >= {f"SHELL={shell}", "NL=a\\$c", "USER=dev", "TERM=dumb", "E="}
+    assert "STRATA_ENVIRON" not in rest
+
+
+def test_session_without_list(layer: Layer) -> None:
+    """A lost list fails with its name; without one (`su - dev`) the session is a plain shell."""
+    done = layer.host.run(f"STRATA_ENVIRON=/nowhere {SESSION} -c true")
+    assert done.rc != 0
+    assert done.stderr.startswith("strata: /nowhere: No such file or directory; fix: ")
+    plain = f"env -i SHELL={SESSION} {SESSION} -c 'echo $0 $SHELL'"
+    assert layer.out(plain) == "bash /bin/bash"
+    assert layer.out(f"echo 'echo $0; shopt login_shell' | {SESSION}").split() == [
+        "-bash",
+        "login_shell",
+        "on",
+    ]
+
+
+def test_login_shell(layer: Layer) -> None:
+    """The account's login shell is the one that restores the environment."""
+    assert layer.out("getent passwd dev").endswith(f":{SESSION}")
+    assert layer.host.file(SESSION).mode == 0o755
+
+
+def test_root_serves_nobody(layer: Layer) -> None:
+    """The service refuses to run as root."""
+    pretend = "d=$(mktemp -d); printf '#!/bin/sh\\necho 0\\n' >$d/id; chmod +x $d/id"
+    done = layer.host.run(f"{pretend}; PATH=$d:$PATH {SERVICE}")
+    assert done.rc == 78
+    assert done.stderr == "ssh: nobody logs in as root; fix: leave out --user 0\n"
 
 
 def test_service(layer: Layer) -> None:
