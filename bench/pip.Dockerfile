@@ -13,6 +13,7 @@ apt-get install --yes --no-install-recommends \
     curl \
     git \
     less \
+    libnss-cache \
     locales \
     nano \
     netbase \

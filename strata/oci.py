@@ -35,13 +35,14 @@ class LayerBlob:
 
 
 def read_layers(
-    chunks: Iterable[bytes], visit: Callable[[str, tarfile.TarInfo], None] | None = None
+    chunks: Iterable[bytes],
+    visit: Callable[[str, tarfile.TarInfo, IO[bytes] | None], None] | None = None,
 ) -> dict[str, tuple[LayerBlob, ...]]:
     """Return the layers, lowest first, of each image in a saved stream, by manifest digest.
 
     A layer that several images share is read once.  What is no image (an
     attestation has a manifest, too) is passed over.  `visit` is called with the
-    layer's digest and each entry of it.
+    layer's digest, each entry of it, and the entry's content where it is a file.
     """
     documents: dict[str, Any] = {}
     layers: dict[str, LayerBlob] = {}
@@ -58,7 +59,8 @@ def read_layers(
                     for entry in entries:
                         unpacked += entry.size
                         if visit is not None:
-                            visit(digest, entry)
+                            content = entries.extractfile(entry) if entry.isreg() else None
+                            visit(digest, entry, content)
                 layers[digest] = LayerBlob(digest=digest, compressed=member.size, unpacked=unpacked)
             elif head.startswith(b"{"):
                 documents[digest] = json.load(file)

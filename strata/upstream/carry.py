@@ -6,11 +6,13 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+import requests
+
 from strata.build import build, record_network
 from strata.embedded.base import checksum_file, make_base
 from strata.embedded.wheels import fetch_wheels
 from strata.engine import ensure_engine
-from strata.errors import BuildError
+from strata.errors import BuildError, HostError
 from strata.interpreter import fetch_rattler, installer_python
 from strata.locking import WHEELS
 from strata.model import BootstrapBase
@@ -39,6 +41,19 @@ def fill_folder(workspace: Workspace, plan: Plan, folder: Path) -> None:
     may hold other variants already.  Raises `LockError`, `BuildError` and
     `HostError` as a build does; then the folder is not marked as whole.
     """
+    try:
+        _fill(workspace, plan, folder)
+    except OSError as failed:
+        if isinstance(failed, requests.RequestException):  # an OSError, too, but not of a disk
+            raise
+        raise HostError.at(
+            str(failed.filename2 or failed.filename or folder),
+            f"cannot be written: {failed.strerror}",
+            "make room, or name another folder: ./inv fetch --to DIR",
+        ) from None
+
+
+def _fill(workspace: Workspace, plan: Plan, folder: Path) -> None:
     variant = plan.variant
     refuse_unset(variant)
     files = folder / FILES

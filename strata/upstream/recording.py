@@ -8,13 +8,13 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+import requests
+
 from strata.embedded.wheels import sha256_of
-from strata.errors import BuildError
+from strata.errors import BuildError, HostError
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import requests
 
 SCHEMA = "strata.http/1"
 CHUNK = 1 << 16  # bytes
@@ -67,8 +67,19 @@ class Recording:
     def keep(self, url: str, answer: requests.Response) -> Path:
         """Write the body of an answer down, whole, and return its file.
 
-        Raises what `requests` raises where the connection breaks.
+        Raises what `requests` raises where the connection breaks, and `HostError`
+        where the file cannot be written.
         """
+        try:
+            return self._keep(url, answer)
+        except OSError as failed:
+            if isinstance(failed, requests.RequestException):  # an OSError, too
+                raise
+            raise HostError.at(
+                str(self._files), f"{url} cannot be kept: {failed.strerror}", "make room"
+            ) from None
+
+    def _keep(self, url: str, answer: requests.Response) -> Path:
         self._files.mkdir(parents=True, exist_ok=True)
         part = self._files / f".http-{os.getpid()}-{threading.get_ident()}.part"
         digest = hashlib.sha256()

@@ -176,6 +176,9 @@ class _Handler(BaseHTTPRequestHandler):
             reason = mask(root_cause(failed))
             self._say(f"{mask(url)}: {reason}")
             self._refuse(502, reason)
+        except HostError as full:
+            self._say(full.problems[0].what)
+            self._refuse(507, full.problems[0].what)
 
     def _stream(self, answer: requests.Response) -> None:
         self.send_response(answer.status_code)

@@ -107,13 +107,16 @@ def wait_for_jupyter(server: Jupyter) -> Jupyter:
 
     A container that ends fails the test.
     """
+    if not server.box.state["Running"]:
+        pytest.fail(f"the container ended: {server.box.logs}")
+    root = server.root
 
     def answers() -> bool | None:
-        if not server.box.state["Running"]:
-            pytest.fail(f"the container ended: {server.box.logs}")
         try:
-            return server.get("/api").ok or None
+            return requests.get(f"{root}/api", timeout=60).ok or None
         except requests.ConnectionError:
+            if not server.box.state["Running"]:
+                pytest.fail(f"the container ended: {server.box.logs}")
             return None
 
     until(answers, "JupyterLab", STARTS_WITHIN)

@@ -6,8 +6,10 @@ import hashlib
 import os
 import shutil
 import socket
+import threading
 import uuid
 from contextlib import ExitStack, contextmanager
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
     from strata.engine import Engine
-
     from tests.e2e.boxes import Boxes
 
 __all__ = ["upstreams"]
@@ -77,14 +78,46 @@ def fetch(
     return done
 
 
+class Watch(ThreadingTCPServer):
+    """A proxy that answers nobody, and notes what it is asked: a request's first line."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        """Listen on a free port of loopback."""
+        super().__init__(("127.0.0.1", 0), _Note)
+        self.asked: list[str] = []
+        self.address = f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _Note(StreamRequestHandler):
+    server: Watch
+
+    def handle(self) -> None:
+        """Note the first line and hang up."""
+        self.server.asked.append(self.rfile.readline().decode())
+
+
+@pytest.fixture
+def watch() -> Iterator[Watch]:
+    """Wait for whoever asks the network, by http or by https."""
+    with Watch() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
 def build_from(
-    upstreams: Upstreams, watch: Site, cache: Path, folder: Path
+    upstreams: Upstreams, watch: Watch, cache: Path, folder: Path
 ) -> subprocess.CompletedProcess[str]:
-    """Run `./inv build --from`, without a mirror; whatever is asked over HTTP asks `watch`."""
+    """Run `./inv build --from`, without a mirror; see that nothing asks the network."""
     env = {**upstreams.engine, **PIP, "STRATA_CACHE": str(cache), "STRATA_PROXY": watch.address}
     argv = ("build", "--variant", VARIANT, "--image", "lab", "--no-check", "--from", str(folder))
     done = upstreams.project.inv(*argv, env=env, timeout=600)
     assert "Traceback" not in done.stderr, done.stderr
+    assert watch.asked == []
     return done
 
 
@@ -96,20 +129,29 @@ def is_open(address: str) -> bool:
 
 
 def test_the_whole_way_into_a_closed_network(
+    *,
     upstreams: Upstreams,
     running: ExitStack,
+    watch: Watch,
     engine: Engine,
     docker_client: DockerClient,
     boxes: Boxes,
     tmp_path: Path,
 ) -> None:
     """What was fetched into a folder builds the very same layers when nobody is left to ask."""
-    project, site, folder = upstreams.project, upstreams.site, tmp_path / "carried"
+    project, site, folder = upstreams.project, upstreams.site, tmp_path / "carried away"
     upstreams.heal()
     (wheel,) = (upstreams.seed / "wheels").glob("py_rattler-*.whl")
     site.put(f"{INDEX}{wheel.name}", wheel.read_bytes())
     online = tmp_path / "online"
     secrets = (TOKEN, PASSWORD)
+
+    occupied = project.write("occupied", "")
+    done = fetch(upstreams, online, occupied, secrets)
+    assert (done.returncode, "cannot be written: Not a dir" in done.stderr) == (8, True), (
+        done.stderr
+    )
+    assert site.asked == []
 
     # The index refuses: pip says so, without the password that it was given.
     site.put(INDEX, Answer(status=403))
@@ -136,20 +178,21 @@ def test_the_whole_way_into_a_closed_network(
     marked = f"USER 0\nENV STRATA_TEST={uuid.uuid4().hex}\n"
     project.replace("layers/10-base/Dockerfile", "USER 0\n", marked)
     offline = tmp_path / "offline"
-    with serve_site() as watch:
-        away = folder / "files" / hashlib.sha256(upstreams.installer).hexdigest()
-        for name, code, said in (("gone", 4, "is not in"), ("other", 3, "is not the file")):
-            held = away.rename(tmp_path / name)
-            if name == "other":
-                away.write_bytes(b"#!/bin/sh\n")
-            done = build_from(upstreams, watch, offline, folder)
-            held.replace(away)
-            assert (done.returncode, said in done.stderr) == (code, True), done.stderr
-            assert tagged(engine) == []
-
+    away = folder / "files" / hashlib.sha256(upstreams.installer).hexdigest()
+    for name, code, said in (("gone", 4, "is not in"), ("other", 3, "is not the file")):
+        held = away.rename(tmp_path / name)
+        if name == "other":
+            away.write_bytes(b"#!/bin/sh\n")
         done = build_from(upstreams, watch, offline, folder)
-        assert done.returncode == 0, done.stderr
-        assert watch.asked == []
+        held.replace(away)
+        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+        assert tagged(engine) == []
+
+    done = build_from(upstreams, watch, offline, folder)
+    assert done.returncode == 0, done.stderr
+    # All was done anew: apt's packages, conda and both environments.
+    news = ("Fetched ", "conda 26.9.0", "installed 10 packages", "installed 2 packages")
+    assert [new for new in news if new not in done.stderr] == []
     assert docker_client.images.get(LAB).attrs["RootFS"]["Layers"] == layers
     looked = boxes.once(LAB, command=("bash", "-euc", LOOK))
     assert (looked.code, looked.err) == (0, "")

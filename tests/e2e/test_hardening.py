@@ -22,6 +22,7 @@ READ_ONLY = (
     "--read-only",
     *("--tmpfs", "/tmp:exec"),  # noqa: S108
     *("--tmpfs", "/home/dev:exec,uid=1000,gid=1000,mode=0755"),
+    *("--tmpfs", "/home/dev/work:exec,uid=1000,gid=1000,mode=0755"),
 )
 ANYBODY = ("--user", "12345:12345", "--env", "HOME=/tmp")
 TORCH = ("python", "-W", "error", "-c", "import torch; print(torch.ones(2).sum().item())")
@@ -51,7 +52,7 @@ def test_torch(boxes: Boxes, name: str, way: str) -> None:
 
 def test_home_is_writable(boxes: Boxes) -> None:
     """With the documented mounts the user can write to its home though all else is closed."""
-    script = "touch ~/mine /tmp/mine && ! touch /opt/strata/mine 2>/dev/null"
+    script = "touch mine ~/mine /tmp/mine && ! touch /opt/strata/mine 2>/dev/null"
     done = boxes.once("train", *READ_ONLY, *CLOSED, command=("sh", "-c", script))
     assert (done.code, done.err) == (0, "")
 

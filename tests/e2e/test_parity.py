@@ -209,15 +209,6 @@ def test_secrets_stay(box: Box, key: Key) -> None:
 
 
 @pytest.mark.usefixtures("door")  # it waits for the services
-def test_servers_libraries(box: Box) -> None:
-    """LD_LIBRARY_PATH, which points to the environment here, is not the SSH server's."""
-    script = "for p in $(pgrep -x sshd); do readlink /proc/$p/exe; cat /proc/$p/maps; done"
-    said = box.run("sh", "-c", script).out
-    assert said.startswith("/usr/sbin/sshd")
-    assert "/opt/env" not in said
-
-
-@pytest.mark.usefixtures("door")  # it waits for the services
 def test_user(box: Box, key: Key, run: Facts) -> None:
     """By run, exec and SSH one is dev, with the number that was given and a home to write to."""
     python = "import getpass, os, torch; os.makedirs(torch.hub.get_dir()); print(getpass.getuser())"
@@ -228,3 +219,24 @@ def test_user(box: Box, key: Key, run: Facts) -> None:
     assert client.run(script).out.split() == wanted
     assert box.run("sh", "-c", f"export HOME=$(mktemp -d); {script}").out.split() == wanted
     assert box.run("stat", "-c", "%a", "/etc/passwd").out == "644"
+
+
+@pytest.mark.usefixtures("door")  # it waits for the services
+@pytest.mark.parametrize("program", ["scp", "sftp", "rsync"])
+def test_copies(box: Box, key: Key, tmp_path: Path, program: str) -> None:
+    """What copies over SSH is not disturbed, and starts in the work folder, for any user."""
+    client = Client(wait_for_ssh(box), key)
+    back = tmp_path / "back"
+    ssh, port = shlex.join(["ssh", *client.options, "-p", str(client.port)]), str(client.port)
+    there = f"{client.target}:/probe.py"
+    (tmp_path / "batch").write_text(f"lpwd\npwd\nget /probe.py {back}\n")
+    argv = {
+        "scp": ("scp", *client.options, "-P", port, there, str(back)),
+        "sftp": ("sftp", *client.options, "-P", port, "-b", f"{tmp_path}/batch", client.target),
+        "rsync": ("rsync", "-e", ssh, there, str(back)),
+    }[program]
+    done = call(*argv)
+    assert (done.code, done.err) == (0, "")
+    assert back.read_bytes() == PROBE.read_bytes()
+    is_there = "Remote working directory: /home/dev/work" in done.out.splitlines()
+    assert is_there == (program == "sftp")

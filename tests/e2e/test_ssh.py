@@ -155,17 +155,20 @@ def test_foreign_locale(door: tuple[Box, Client]) -> None:
     assert (done.code, done.stdout.decode(), done.err) == (0, "é\n", "")
 
 
+@pytest.mark.parametrize("door", ["remote"], indirect=True)
 def test_old_clients(door: tuple[Box, Client]) -> None:
     """A client that knows no Ed25519 host key gets RSA, with SHA-2; SHA-1 is not offered."""
     _, client = door
     known = ("-o", "UserKnownHostsFile=/dev/null", "-o", "HostKeyAlgorithms=rsa-sha2-512")
     argv = ("ssh", *known, *client.options, "-p", str(client.port), client.target, "true")
     assert call(*argv).code == 0
-    weak = client.run("true", options=("-o", "KexAlgorithms=diffie-hellman-group14-sha1"))
+    sha1 = ("-o", "LogLevel=INFO", "-o", "KexAlgorithms=diffie-hellman-group14-sha1")
+    weak = call("ssh", *sha1, *argv[1:])
     assert weak.code == 255
     assert "no matching key exchange method found" in weak.err
 
 
+@pytest.mark.parametrize("door", ["remote"], indirect=True)
 def test_sessions_start_in_the_work_folder(door: tuple[Box, Client], tmp_path: Path) -> None:
     """A session, and sftp, start where `docker run` does, with its umask."""
     _, client = door
@@ -176,6 +179,7 @@ def test_sessions_start_in_the_work_folder(door: tuple[Box, Client], tmp_path: P
     assert done.out.splitlines()[-1] == "Remote working directory: /home/dev/work"
 
 
+@pytest.mark.parametrize("door", ["remote"], indirect=True)
 def test_editors_way(door: tuple[Box, Client], free_port: int) -> None:
     """As VS Code works: a server unpacked over SSH runs, and is reached by -L and by -D."""
     _, client = door
@@ -198,13 +202,11 @@ def test_editors_way(door: tuple[Box, Client], free_port: int) -> None:
     argv = ["ssh", *client.options, *ways, "-p", str(client.port), client.target]
     with subprocess.Popen(argv) as forwarding:
         try:
-            for port in (free_port, proxy):
-                answer = until(
-                    lambda port=port: ask(port, inside, by_socks=port == proxy), "forwarding"
-                )
-                assert answer.startswith(b"HTTP/1.0 200")
+            by_port = until(lambda: ask(free_port, inside, by_socks=False), "-L")
+            by_proxy = until(lambda: ask(proxy, inside, by_socks=True), "-D")
         finally:
             forwarding.terminate()
+    assert (by_port[:12], by_proxy[:12]) == (b"HTTP/1.0 200", b"HTTP/1.0 200")
 
 
 def ask(port: int, inside: int, *, by_socks: bool) -> bytes | None:
@@ -222,6 +224,7 @@ def ask(port: int, inside: int, *, by_socks: bool) -> bytes | None:
         return None
 
 
+@pytest.mark.parametrize("door", ["remote"], indirect=True)
 def test_fifty_sessions(door: tuple[Box, Client]) -> None:
     """After fifty sessions, some at once, no process of theirs is left, as zombie or otherwise."""
     box, client = door
@@ -232,6 +235,7 @@ def test_fifty_sessions(door: tuple[Box, Client]) -> None:
     until(lambda: box.run("sh", "-c", script).out == "S sshd" or None, "the sessions' end")
 
 
+@pytest.mark.parametrize("door", ["remote"], indirect=True)
 def test_log(door: tuple[Box, Client]) -> None:
     """What the server logs is the container's stdout."""
     box, client = door
@@ -300,7 +304,8 @@ def test_several_keys(boxes: Boxes, tmp_path: Path) -> None:
 def test_keys_of_a_variable_and_secrets(boxes: Boxes, tmp_path: Path) -> None:
     """Keys in STRATA_AUTHORIZED_KEYS and in a folder of secrets open the door too, with options.
 
-    Agent forwarding is off until a mounted file asks for it.
+    Agent forwarding is off until a mounted file asks for it; the server takes no library from
+    LD_LIBRARY_PATH, which its sessions have.
     """
     one, two, three = (make_key(tmp_path, name) for name in ("one", "two", "three"))
     secrets, asked = tmp_path / "secrets", tmp_path / "asked"
@@ -309,7 +314,11 @@ def test_keys_of_a_variable_and_secrets(boxes: Boxes, tmp_path: Path) -> None:
     forced = 'command="echo $FOO; echo $SSH_ORIGINAL_COMMAND"'
     (secrets / "team").write_text(f"{forced} {three.public}")
     (asked / "agent.conf").write_text("AllowAgentForwarding yes\n")
-    for folder in (tmp_path, secrets, asked):
+    decoys = tmp_path / "decoys"
+    decoys.mkdir()
+    for library in ("libcrypto.so.3", "libcrypto.so.1.1"):
+        (decoys / library).write_text("no library")
+    for folder in (tmp_path, secrets, asked, decoys):
         folder.chmod(0o755)
     box = boxes.start(
         "remote",
@@ -317,12 +326,16 @@ def test_keys_of_a_variable_and_secrets(boxes: Boxes, tmp_path: Path) -> None:
         *("--env", f"STRATA_AUTHORIZED_KEYS={one.public}\n{two.public}", "--env", f"FOO={FOO}"),
         *("--volume", f"{secrets}:/run/secrets/authorized_keys:ro"),
         *("--volume", f"{asked}:/etc/strata/sshd_config.d:ro"),
+        *("--volume", f"{decoys}:/decoys:ro", "--env", "LD_LIBRARY_PATH=/decoys"),
     )
     client = Client(wait_for_ssh(box), one)
     assert [client.with_key(key).run("true").code for key in (one, two)] == [0, 0]
     assert client.run('echo "${STRATA_AUTHORIZED_KEYS-unset}"').out == "unset"
     assert client.with_key(three).run("rm", "-rf", "x").out == f"{FOO}\nrm -rf x"
-    settings = box.run("sh", "-c", "/usr/sbin/sshd -T -f ~/.strata-ssh/sshd_config").out
+    assert client.run("echo $LD_LIBRARY_PATH").out == "/decoys"
+    assert client.run("/usr/sbin/sshd -V 2>&1").code == 127  # the decoys would break it
+    show = "unset LD_LIBRARY_PATH; /usr/sbin/sshd -T -f ~/.strata-ssh/sshd_config"
+    settings = box.run("sh", "-c", show).out
     assert {"allowagentforwarding yes", "x11forwarding no"} <= set(settings.splitlines())
 
 

@@ -95,14 +95,14 @@ def test_the_stream_may_come_in_any_pieces() -> None:
 
 
 def test_every_entry_can_be_looked_at() -> None:
-    """With the digest of its layer."""
+    """With the digest of its layer, and its content."""
     blob = zstandard.compress(FILES)
-    seen: list[tuple[str, str, int]] = []
+    seen: list[tuple[str, str, bytes]] = []
     read_layers(
         [layout(blob, manifest(blob))],
-        lambda digest, entry: seen.append((digest, entry.name, entry.size)),
+        lambda digest, entry, file: seen.append((digest, entry.name, file.read() if file else b"")),
     )
-    assert seen == [(digest_of(blob), "a", 1000), (digest_of(blob), "b/c", 50_000)]
+    assert seen == [(digest_of(blob), "a", b"x" * 1000), (digest_of(blob), "b/c", b"y" * 50_000)]
 
 
 def test_an_attestation_is_no_image() -> None:

@@ -74,7 +74,10 @@ def test_every_variant_can_be_pinned_anew(path: Path) -> None:
     """Base and installer of every committed variant stand where `./inv pin` can change them."""
     text = path.read_text()
     installer = tomllib.loads(text)["installer"]
-    values = {("base", "digest"): f"sha256:{'0' * 64}", ("installer", "url"): "https://h.example/a"}
+    values: dict[tuple[str, ...], str] = {
+        ("base", "digest"): f"sha256:{'0' * 64}",
+        ("installer", "url"): "https://h.example/a",
+    }
     values |= {("installer", "sha256", platform): "0" * 64 for platform in installer["sha256"]}
     changed = set_values(text, values, str(path))
     assert changed.count("0" * 64) == 1 + len(installer["sha256"])
