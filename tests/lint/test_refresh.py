@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.lint.test_workflow import pins, schema, steps, zizmor
+from tests.lint.test_workflow import broken_copy, pins, schema, steps, zizmor
 
 WORKFLOW = Path(__file__).parents[2] / ".github/workflows/refresh.yml"
 TEXT = WORKFLOW.read_text()
@@ -53,11 +53,7 @@ def test_broken_refresh_is_found_out(
     tmp_path: Path,
 ) -> None:
     """Each check has something against a copy with the fault that it is there for."""
-    assert right in TEXT
-    copy = tmp_path / ".github/workflows/refresh.yml"
-    copy.parent.mkdir(parents=True)
-    copy.write_text(TEXT.replace(right, wrong))
-    assert check(copy) != ""
+    assert check(broken_copy(WORKFLOW, right, wrong, tmp_path)) != ""
 
 
 def test_refresh_pins_before_it_solves() -> None:

@@ -85,6 +85,16 @@ def steps(path: Path) -> list[dict[str, Any]]:
     return [step for job in jobs.values() for step in job["steps"]]
 
 
+def broken_copy(workflow: Path, right: str, wrong: str, folder: Path) -> Path:
+    """Return a copy of a workflow, below `folder`, with `wrong` in place of `right`."""
+    text = workflow.read_text()
+    assert right in text
+    copy = folder / ".github/workflows" / workflow.name
+    copy.parent.mkdir(parents=True)
+    copy.write_text(text.replace(right, wrong))
+    return copy
+
+
 @pytest.mark.parametrize("check", [zizmor, schema, pins, commands, permissions])
 def test_workflow_is_clean(check: Any) -> None:  # noqa: ANN401  # any of the above
     """No check has anything against the workflow."""
@@ -119,11 +129,7 @@ def test_broken_copy_is_found_out(
     tmp_path: Path,
 ) -> None:
     """Each check has something against a copy with the fault that it is there for."""
-    assert right in TEXT
-    copy = tmp_path / ".github/workflows/build.yml"
-    copy.parent.mkdir(parents=True)
-    copy.write_text(TEXT.replace(right, wrong))
-    assert check(copy) != ""
+    assert check(broken_copy(WORKFLOW, right, wrong, tmp_path)) != ""
 
 
 def test_token_comes_after_the_build() -> None:

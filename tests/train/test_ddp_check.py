@@ -81,7 +81,7 @@ def test_people_get_a_table_and_a_plot(trainer: Trainer) -> None:
         ("wrong-sum", "collectives", "rank 1: all_reduce (sum) of float32 is wrong in 1 of 256"),
         ("wrong-gradient", "gradients", "rank 1: DDP's gradient of embedding.weight differs"),
         ("unweighted", "gradients", "rank 1: DDP's parameter of embedding.weight after uneven"),
-        ("drift", "gradients", "rank 1: after 3 steps 1 of 1000 parameters are not bit-equal"),
+        ("drift", "gradients", "rank 1: after 3 steps, 1 of 1000 parameters are not bit-equal"),
         ("diverge", "training", "rank 1: after training, 1 of 67329 parameters are not bit-equal"),
     ],
 )

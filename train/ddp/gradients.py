@@ -10,7 +10,7 @@ from torch import distributed
 from torch.distributed.algorithms.join import Join
 from torch.nn.parallel import DistributedDataParallel
 
-from ddp.errors import PhaseFailed
+from ddp.bits import bits_of, compare_ranks
 from ddp.findings import Finding
 from ddp.gradient_compare import LIMITS, compare, gradients, name_of, parameters
 from ddp.gradient_model import SEED, BranchedModel, Model, loss_sum, make_batch, make_model
@@ -171,18 +171,10 @@ def _check_bits(context: Context, steps: int) -> None:
         optimizer.zero_grad()
         _backward(context, _mean_loss(replica, tokens[mine], targets[mine]))
         optimizer.step()
-    bits = torch.cat([p.detach().flatten().view(torch.int32) for p in replica.parameters()])
+    bits = bits_of(replica)
     if context.fault == "drift":  # by the smallest step that float32 has
         bits[0] += 1
-    reference = bits.clone()
-    with context.journal.waiting("broadcast of rank 0's parameters"):
-        distributed.broadcast(reference, src=0)
-        differing = int((bits != reference).sum())
-    if differing > 0:
-        raise PhaseFailed(
-            f"after {steps} steps {differing} of {len(reference)} parameters are not bit-equal to "
-            "rank 0's"
-        )
+    compare_ranks(context, bits, f"{steps} steps")
 
 
 def _doubled_mean(bucket: Any) -> Any:  # noqa: ANN401 - torch's types

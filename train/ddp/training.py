@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import distributed
 
+from ddp.bits import bits_of, compare_ranks
 from ddp.building import group_of, losses_of, small_config, small_run
 from ddp.compiling import why_not_compiled
 from ddp.errors import PhaseFailed
@@ -41,12 +41,12 @@ def check_training(context: Context) -> Finding:
     losses = _train(context, run)
     metrics = _validate(run)
     _check_accuracy(metrics, "")
-    bits = _bits(run.model)
+    bits = bits_of(run.model)
     if context.fault == "diverge":  # by the smallest step that float32 has
         bits[0] += 1
-    _compare_ranks(context, bits)
+    compare_ranks(context, bits, "training")
     again = small_run(_second(context, config), group_of(context))
-    _compare_runs(losses, losses_of(again), bits, _bits(again.model))
+    _compare_runs(losses, losses_of(again), bits, bits_of(again.model))
     variants = {
         "bfloat16": _variant(context, replace(config, bf16=True), _why_not_bf16(context)),
         "compile": _compiled(context, config, why_not_compiled(context)),
@@ -105,7 +105,7 @@ def _variant(context: Context, config: Config, why_not: str | None) -> dict[str,
     losses_of(run)
     metrics = _validate(run)
     _check_accuracy(metrics, "with bfloat16, ")
-    _compare_ranks(context, _bits(run.model))
+    compare_ranks(context, bits_of(run.model), "training")
     return {
         "outcome": "pass",
         "accuracy": metrics.accuracy,
@@ -158,20 +158,3 @@ def _compare_runs(losses: list[float], again: list[float], bits: Any, bits_again
         )
     if not torch.equal(bits, bits_again):
         raise PhaseFailed("the same seed gave other parameters after the last step")
-
-
-def _compare_ranks(context: Context, bits: Any) -> None:  # noqa: ANN401 - a tensor
-    reference = bits.clone()
-    with context.journal.waiting("broadcast of rank 0's parameters"):
-        distributed.broadcast(reference, src=0)
-        differing = int((bits != reference).sum())
-    if differing > 0:
-        raise PhaseFailed(
-            f"after training, {differing} of {len(reference)} parameters are not bit-equal to "
-            "rank 0's"
-        )
-
-
-def _bits(model: Any) -> Any:  # noqa: ANN401 - a module's float32 parameters, as int32
-    flat = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    return flat.view(torch.int32)
