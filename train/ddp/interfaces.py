@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from doctor.judge_network import matching
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -35,14 +37,4 @@ def _unknown_to_gloo(value: str, present: Sequence[str]) -> str | None:
 
 
 def _unmatched_by_nccl(value: str, present: Sequence[str]) -> str | None:
-    is_exclusion = value.startswith("^")
-    names = value[is_exclusion:]
-    is_exact = names.startswith("=")
-    listed = names[is_exact:].split(",")
-    matched = [
-        name
-        for name in present
-        if any(name == each if is_exact else name.startswith(each) for each in listed)
-    ]
-    left = [name for name in present if name not in matched] if is_exclusion else matched
-    return None if left else f"that matches {value}"
+    return None if matching(value, present) else f"that matches {value}"
