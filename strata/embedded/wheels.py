@@ -6,6 +6,7 @@ import hashlib
 import json
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from packaging.version import Version
 from strata.embedded.pins import Pin, read_pins
 from strata.embedded.requires import GLIBC_MINOR, asked_extras, unmet
 from strata.errors import BuildError, LockError, Problem, StrataError
+from strata.lock.urls import mask
 from strata.run import run
 
 if TYPE_CHECKING:
@@ -84,9 +86,9 @@ def pin_wheels(source: Path, requirements: Path) -> tuple[Pin, ...]:
         arguments = ["install", "--dry-run", "--ignore-installed", f"--target={scratch}/unused"]
         arguments += [f"--report={report}", f"--requirement={source}", *target(MACHINE)]
         try:
-            _pip(arguments, where=str(source), torch_index=False)
+            run_pip(arguments, where=str(source))
         except StrataError:
-            _pip(arguments, where=str(source), torch_index=True)
+            run_pip(arguments, where=str(source), torch_index=True)
         pins = pins_of_report(json.loads(report.read_text()), str(source))
     new = requirements.with_name(f".{requirements.name}.new")
     header = HEADER.format(glibc=GLIBC_MINOR, source=source.name)
@@ -158,11 +160,11 @@ def _download(
         arguments += [f"--dest={scratch}", f"--requirement={wanted}", *target(machine)]
         print(f"+ pip download: {len(missing)} wheels", file=sys.stderr, flush=True)
         try:
-            _pip(arguments, where=str(requirements), torch_index=False)
+            run_pip(arguments, where=str(requirements))
         except StrataError as first:
             if isinstance(first, LockError) or all(pin.project != "torch" for pin in missing):
                 raise
-            _pip(arguments, where=str(requirements), torch_index=True)
+            run_pip(arguments, where=str(requirements), torch_index=True)
         found = _find(Path(scratch), missing)
         lost = [pin.project for pin in missing if pin.project not in found]
         if lost:
@@ -173,8 +175,13 @@ def _download(
     return found
 
 
-def _pip(arguments: Sequence[str], *, where: str, torch_index: bool) -> None:
-    """Run our own interpreter's pip; tell a wrong file from a failed download."""
+def run_pip(arguments: Sequence[str], *, where: str, torch_index: bool = False) -> None:
+    """Run our own interpreter's pip; tell a wrong file from a failed download.
+
+    Raises `LockError` for another file than the pinned one, else `BuildError`.
+    What pip said is in them, without the secrets of addresses: pip itself hides
+    passwords, and no `/t/TOKEN/`.
+    """
     index = [f"--extra-index-url={TORCH_CPU_INDEX}"] if torch_index else []
     options = ["--no-input", "--disable-pip-version-check", "--quiet", "--progress-bar=off"]
     try:
@@ -187,6 +194,5 @@ def _pip(arguments: Sequence[str], *, where: str, torch_index: bool) -> None:
             quiet=True,
         )
     except BuildError as failed:
-        if "DO NOT MATCH THE HASHES" in str(failed):
-            raise LockError(*failed.problems) from None
-        raise
+        kind = LockError if "DO NOT MATCH THE HASHES" in str(failed) else BuildError
+        raise kind(*(replace(one, what=mask(one.what)) for one in failed.problems)) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from strata.pipeline import open_store
 from strata.run import become
 from strata.start.facts import local_engine
-from strata.start.prepare import prepare_start, write_passwd
+from strata.start.prepare import prepare_start
 from strata.start.settings import run_arguments
 
 if TYPE_CHECKING:
@@ -51,5 +51,4 @@ def run_command(
     if dry_run:
         print(shlex.join(argv))
         return
-    write_passwd(engine, prepared)
     become(argv, env=engine.env, where="docker run", fix="install docker's command line")

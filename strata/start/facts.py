@@ -108,16 +108,3 @@ def owner_of(folder: Path | None) -> Identity | None:
         return None
     found = folder.stat()
     return found.st_uid, found.st_gid
-
-
-def read_passwd(engine: Engine, reference: str) -> str:
-    """Return an image's `/etc/passwd`."""
-    argv = ["docker", "run", "--rm", "--network", "none", "--entrypoint", "cat"]
-    return run(
-        [*argv, reference, "/etc/passwd"],
-        error=HostError,
-        where=f"image {reference}",
-        fix=f"docker run --rm {reference} true shows whether it starts at all",
-        env=engine.env,
-        quiet=True,
-    )

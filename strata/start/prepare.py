@@ -6,7 +6,6 @@ import getpass
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strata.errors import DefinitionError
@@ -17,13 +16,14 @@ from strata.start.facts import (
     image_facts,
     owner_of,
     pull,
-    read_passwd,
 )
+from strata.start.services import refuse_port_variable
 from strata.start.settings import decide
-from strata.start.user import choose_user, passwd_for
+from strata.start.user import choose_user
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import docker
 
@@ -56,8 +56,10 @@ def prepare_start(
 
     An image that is named with its registry is pulled if it isn't there.
     Raises `DefinitionError` for an image that is unknown, not built, or lacks
-    the service.
+    the service, and for a variable that moves the service to another port.
     """
+    if service is not None:
+        refuse_port_variable(service, options.env)
     reference = find_reference(workspace, sdk, options)
     if reference.needs_pull:
         pull(engine, reference)
@@ -72,8 +74,6 @@ def prepare_start(
     name = options.name or container_name(
         service.name if service else f"run-{os.getpid()}", reference.short, getpass.getuser()
     )
-    digest = image.digest.partition(":")[2][:12]
-    accounts = folder_of(workspace) / (f"passwd-{digest}-{user[0]}-{user[1]}" if user else "passwd")
     settings = decide(
         options,
         reference,
@@ -81,7 +81,6 @@ def prepare_start(
         host_facts(sdk),
         user=user,
         name=name,
-        passwd=accounts,
         service=service,
         keys=keys,
     )
@@ -97,10 +96,6 @@ def _notes(
             f"{options.work} belongs to root, and containers run as the image's own user:"
             " give it another owner, or --user UID:GID, to write there"
         )
-    if settings.passwd is not None:
-        notes.append(
-            f"{settings.passwd} is the image's list of accounts, in which its user has that uid"
-        )
     if options.is_public and settings.ports:
         notes.append("its port is open on all addresses of this machine")
     return tuple(notes)
@@ -112,19 +107,5 @@ def container_name(purpose: str, image: str, login: str) -> str:
 
 
 def folder_of(workspace: Workspace) -> Path:
-    """Return where the files beside containers are kept: known hosts, lists of accounts."""
+    """Return where the files beside containers are kept: known hosts, ssh's configuration."""
     return workspace.build / "start"
-
-
-def write_passwd(engine: Engine, prepared: Prepared) -> None:
-    """Write the list of accounts in which the image's user has the container's uid, if wanted."""
-    settings = prepared.settings
-    if settings.passwd is None or settings.user is None:
-        return
-    text = passwd_for(
-        read_passwd(engine, settings.reference), prepared.image.user[0], settings.user
-    )
-    file = Path(settings.passwd)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text)
-    file.chmod(0o644)  # whatever our umask is, the container's user reads it

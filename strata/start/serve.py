@@ -16,7 +16,7 @@ from strata.run import run
 from strata.start import containers, ready
 from strata.start.facts import local_engine
 from strata.start.keys import same_keys
-from strata.start.prepare import container_name, folder_of, prepare_start, write_passwd
+from strata.start.prepare import container_name, folder_of, prepare_start
 from strata.start.reference import short_name
 from strata.start.services import JUPYTER, SSH
 from strata.start.settings import KEYS_VARIABLE, LOOPBACK, TOKEN_VARIABLE, run_arguments
@@ -136,7 +136,6 @@ def _serving(
             flags = f"{options.image} --name {options.name}" if options.name else options.image
             yield engine, containers.reuse(found, settings, flags)
             return
-        write_passwd(engine, prepared)
         made = containers.create(engine, store.sdk, settings, [service.program], given)
         try:
             yield engine, made

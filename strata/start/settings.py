@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path, PurePosixPath
+    from pathlib import PurePosixPath
 
     from strata.start.options import StartOptions
     from strata.start.reference import Reference
@@ -49,11 +49,6 @@ class ImageFacts:
     folder: PurePosixPath
     ports: frozenset[int]
 
-    @property
-    def home(self) -> PurePosixPath:
-        """The home of its user, in which the working folder is."""
-        return self.folder.parent
-
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
@@ -68,8 +63,7 @@ class Settings:
     """How a container is started.
 
     `user` is None for the image's own; `ports` are (this machine's, the
-    container's), with None for a free one; `passwd` is a file that stands for
-    the image's `/etc/passwd`.
+    container's), with None for a free one.
     """
 
     name: str
@@ -80,9 +74,7 @@ class Settings:
     shm: str
     work: str | None
     folder: str
-    home: str
     user: Identity | None
-    passwd: str | None
     ports: tuple[tuple[int | None, int], ...]
     is_public: bool
     env: tuple[str, ...]
@@ -104,18 +96,14 @@ def decide(
     *,
     user: Identity | None,
     name: str,
-    passwd: Path,
     service: Service | None = None,
     keys: Sequence[str] = (),
 ) -> Settings:
     """Return how a container of `image` is started.
 
-    `user` is who it shall run as (None: the image's own), `passwd` where a list
-    of accounts is written if that is somebody whom the image doesn't know.
-    Without a `service` it is for a command, and `options.port` is the same on
-    both sides.
+    `user` is who it shall run as (None: the image's own).  Without a `service`
+    it is for a command, and `options.port` is the same on both sides.
     """
-    other = user if user != image.user else None
     if service is not None:
         ports: tuple[tuple[int | None, int], ...] = ((options.port, service.port),)
     else:
@@ -130,9 +118,7 @@ def decide(
         shm=options.shm or f"{max(host.memory >> 21, 1)}m",
         work=None if options.work is None else str(options.work),
         folder=str(image.folder),
-        home=str(image.home),
-        user=other,
-        passwd=str(passwd) if other else None,
+        user=user if user != image.user else None,
         ports=ports,
         is_public=options.is_public,
         env=options.env,
@@ -151,11 +137,9 @@ def run_arguments(settings: Settings) -> tuple[str, ...]:
         argv += ["--gpus", "all", "--ulimit", "memlock=-1"]
     if settings.user is not None:
         uid, gid = settings.user
-        # The image's home belongs to the image's user: this one gets a home of its own.
-        argv += ["--user", f"{uid}:{gid}", "--env", f"HOME={settings.home}"]
-        argv += ["--tmpfs", f"{settings.home}:exec,uid={uid},gid={gid},mode=0755"]
-    if settings.passwd is not None:
-        argv += ["--mount", mount(settings.passwd, "/etc/passwd", is_read_only=True)]
+        argv += ["--user", f"{uid}:{gid}"]  # the image's entry gives any user name and home
+        if settings.work is None:  # where one starts is the image's user's alone
+            argv += ["--tmpfs", f"{settings.folder}:exec,uid={uid},gid={gid},mode=0755"]
     if settings.work is not None:
         argv += ["--mount", mount(settings.work, settings.folder)]
     address = "" if settings.is_public else f"{LOOPBACK}:"
@@ -173,11 +157,11 @@ def run_arguments(settings: Settings) -> tuple[str, ...]:
     return (*argv, settings.reference)
 
 
-def mount(source: str, target: str, *, is_read_only: bool = False) -> str:
+def mount(source: str, target: str) -> str:
     """Return the value of `--mount` for a bind mount: CSV, so that any path can stand in it."""
     text = io.StringIO()
     fields = ["type=bind", f"source={source}", f"target={target}"]
-    csv.writer(text, lineterminator="").writerow([*fields, *(["readonly"] * is_read_only)])
+    csv.writer(text, lineterminator="").writerow(fields)
     return text.getvalue()
 
 

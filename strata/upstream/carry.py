@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import requests
 
 from strata.build import build, record_network
 from strata.embedded.base import checksum_file, make_base
-from strata.embedded.wheels import fetch_wheels
+from strata.embedded.wheels import fetch_wheels, run_pip
 from strata.engine import ensure_engine
-from strata.errors import BuildError, HostError
+from strata.errors import HostError
 from strata.interpreter import fetch_rattler, installer_python
 from strata.locking import WHEELS
 from strata.model import BootstrapBase
 from strata.pipeline import open_store
-from strata.run import run
 from strata.upstream.base import BASES, carry_base
 from strata.upstream.carried import SCHEMA, TABLE, TARBALL, WHEELHOUSE, pins_of, read_table
 from strata.upstream.fetch import FILES, fetch_installer, fetch_packages, place, refuse_unset
@@ -99,15 +97,9 @@ def _carry_strata(workspace: Workspace, folder: Path) -> None:
     """Download what strata itself runs on, for `./inv` in the closed network."""
     requirements = workspace.root / OURS
     if requirements.is_file():
-        options = ["--no-deps", "--require-hashes", "--only-binary=:all:", "--quiet"]
+        options = ["--no-deps", "--require-hashes", "--only-binary=:all:"]
         places = [f"--dest={folder / 'python'}", f"--requirement={requirements}"]
-        run(
-            [sys.executable, "-m", "pip", "download", *options, *places],
-            error=BuildError,
-            where=OURS,
-            fix="check that `pip download numpy` works on this machine, and run it again",
-            quiet=True,
-        )
+        run_pip(["download", *options, *places], where=OURS)
 
 
 def _mark(folder: Path, variant: Variant) -> None:

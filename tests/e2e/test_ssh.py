@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import shlex
@@ -13,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+import asyncssh
 import pytest
 
 from tests.e2e.boxes import call, until
@@ -59,6 +61,28 @@ def test_one_shot_says_nothing(door: tuple[Box, Client]) -> None:
     """`ssh host true` writes not a single byte (case S8)."""
     done = door[1].run("true")
     assert (done.code, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_another_client(door: tuple[Box, Client], key: Key) -> None:
+    """A client that is not OpenSSH's logs in, sees the variables, and copies a file."""
+
+    async def talk() -> tuple[str, bytes]:
+        async with asyncssh.connect(
+            "127.0.0.1",
+            port=door[1].port,
+            username="dev",
+            client_keys=[str(key.file)],
+            known_hosts=None,
+            config=None,
+        ) as connection:
+            done = await connection.run('printf %s "$FOO"', check=True)
+            async with (
+                connection.start_sftp_client() as sftp,
+                sftp.open("/etc/hostname", "rb") as file,
+            ):
+                return str(done.stdout), await file.read()
+
+    assert asyncio.run(talk()) == (FOO, door[0].run("cat", "/etc/hostname").out.encode())
 
 
 def test_exit_code_passes(door: tuple[Box, Client]) -> None:

@@ -90,7 +90,7 @@ def test_a_command_is_the_containers(inv: Inv) -> None:
         stdin=b"in and out\n",
     )
     assert done.code == 37, done.err
-    assert done.out == ("in and out\ndev|/home/dev/work|/home/dev|a 'b' \"c\"  d|x  y|")
+    assert done.out == ("in and out\ndev|/home/dev/work|/tmp/.strata/home|a 'b' \"c\"  d|x  y|")
     made = (inv.folder / "made").stat()
     assert (made.st_uid, made.st_gid) == SOMEBODY
     gone = call("docker", "container", "inspect", name, env=inv.engine.env)
@@ -116,10 +116,12 @@ def test_a_signal_is_the_commands(inv: Inv) -> None:
 
 
 def test_a_terminal_is_passed_on(inv: Inv) -> None:
-    """In a terminal the command has one, and without a command it is a shell."""
-    command = shlex.join(inv.argv("run", "slim", "--work", "none", "--name", inv.name("tty")))
+    """Without a command it is a shell, in a terminal, where any user can write without a folder."""
+    flags = ("--work", "none", "--user", "12345:54321", "--name", inv.name("tty"))
+    command = shlex.join(inv.argv("run", "slim", *flags))
     env = {**inv.env, "TERM": "xterm"}
-    done = call("script", "-qefc", command, "/dev/null", env=env, stdin=b"test -t 0 && exit 43\n")
+    typed = b"test -t 0 && touch mine ~/mine && test -O mine && exit 43\n"
+    done = call("script", "-qefc", command, "/dev/null", env=env, stdin=typed)
     assert done.code == 43, done.out
 
 
@@ -173,11 +175,11 @@ def test_ssh_asks_no_question(inv: Inv) -> None:
     task = ("ssh", "remote", "--name", name)
     done = inv(*task)
     assert done.code == 0, done.err
-    script = 'echo "$(id -u):$(id -g) $USER $HOME"; touch ~/work/mine; python -c "import torch"'
+    script = 'echo "$(id -u):$(id -g) $USER $HOME"; touch mine; python -c "import torch"'
     argv = shlex.split(done.out)
     said = call(*argv, "-o", "BatchMode=yes", script, env=inv.env)
     assert (said.code, said.err) == (0, "")
-    assert said.out == "12345:54321 dev /home/dev"
+    assert said.out == "12345:54321 dev /tmp/.strata/home"
     made = (inv.folder / "mine").stat()
     assert (made.st_uid, made.st_gid) == SOMEBODY
 
@@ -249,6 +251,7 @@ def test_an_interrupt_leaves_nothing(inv: Inv, docker_client: DockerClient) -> N
     [
         (("run", "slimm"), 'error: image slimm: no image "slimm" (did you mean "slim"?)'),
         (("jupyter", "remote"), "error: image remote: it has no JupyterLab"),
+        (("jupyter", "--env", "JUPYTER_PORT=9"), "error: --env JUPYTER_PORT: JupyterLab must"),
         (("run", "127.0.0.1:1/me/slim:x"), "error: image 127.0.0.1:1/me/slim:x: `docker pull"),
     ],
 )

@@ -1,10 +1,18 @@
 """The private engine's addresses and firewall rules."""
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 
 import pytest
 
-from strata.engine.network import RANGES, bridge_network, free_pool, removals, rules, used_networks
+from strata.engine.network import (
+    RANGES,
+    bridge_network,
+    free_pool,
+    hardware_address,
+    removals,
+    rules,
+    used_networks,
+)
 from strata.errors import HostError
 
 ROUTES = """\
@@ -65,3 +73,8 @@ def test_only_marked_rules_are_removed() -> None:
             *("-m", "comment", "--comment", "strata1", "-j", "ACCEPT"),
         ),
     )
+
+
+def test_a_bridge_has_an_address_of_its_own() -> None:
+    """It is one that nobody sells (its second bit is set), and no group's."""
+    assert hardware_address(IPv4Address("172.31.192.1")) == "02:42:ac:1f:c0:01"

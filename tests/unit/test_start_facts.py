@@ -29,7 +29,7 @@ def engine_with(config: dict[str, Any]) -> Any:  # noqa: ANN401 - it stands for 
 
 
 def test_an_image_says_how_it_is_started() -> None:
-    """User, folder, home and ports are read from its configuration."""
+    """User, folder and ports are read from its configuration."""
     found = image_facts(engine_with(OURS), "strata/dev:embedded")
     assert found == ImageFacts(
         digest="sha256:aa",
@@ -37,7 +37,6 @@ def test_an_image_says_how_it_is_started() -> None:
         folder=PurePosixPath("/home/dev/work"),
         ports=frozenset({2222, 8888}),
     )
-    assert found.home == PurePosixPath("/home/dev")
 
 
 @pytest.mark.parametrize("change", [{"User": ""}, {"User": "dev"}, {"WorkingDir": ""}])

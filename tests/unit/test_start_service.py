@@ -13,6 +13,7 @@ from strata.engine import Engine
 from strata.errors import DefinitionError, HostError
 from strata.start.containers import create, reuse, stop, variable
 from strata.start.prepare import container_name
+from strata.start.services import JUPYTER, SSH, refuse_port_variable
 from strata.start.sshfiles import Login, config_block, known_hosts
 from tests.unit.test_start_settings import settle
 
@@ -169,6 +170,25 @@ def test_a_variable_is_read_back() -> None:
 def test_names_are_what_docker_allows(login: str, name: str) -> None:
     """They can be told beforehand, for any user."""
     assert container_name("ssh", "remote", login) == name
+
+
+@pytest.mark.parametrize("text", ["JUPYTER_PORT=9000", "JUPYTER_PORT"])
+def test_a_service_stays_at_its_port(text: str) -> None:
+    """A variable that would move JupyterLab off the published port is refused with `--port`."""
+    with pytest.raises(DefinitionError) as caught:
+        refuse_port_variable(JUPYTER, ["A=1", text])
+    assert str(caught.value) == (
+        "error: --env JUPYTER_PORT: JupyterLab must listen on 8888 in the container,"
+        " which is published\n"
+        "  fix: --port N chooses the port on this machine"
+    )
+    assert caught.value.exit_code == 2
+
+
+def test_other_variables_are_nobodys_port() -> None:
+    """Names that only begin alike, and values, pass, and so does all that SSH doesn't read."""
+    refuse_port_variable(JUPYTER, ["JUPYTER_PORTS=1", "A=JUPYTER_PORT", "=JUPYTER_PORT"])
+    refuse_port_variable(SSH, ["JUPYTER_PORT=9000", "="])
 
 
 def test_known_hosts_has_the_name() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from strata.errors import DefinitionError
 from strata.start.options import StartOptions
 from strata.start.reference import Reference
 from strata.start.services import JUPYTER, SSH, Service
@@ -21,7 +20,7 @@ from strata.start.settings import (
     mount,
     run_arguments,
 )
-from strata.start.user import Identity, choose_user, passwd_for
+from strata.start.user import Identity, choose_user
 
 IMAGE = ImageFacts(
     digest="sha256:aa",
@@ -50,7 +49,6 @@ def settle(
         host,
         user=user,
         name="box",
-        passwd=Path("/build/passwd"),
         service=service,
         keys=keys,
     )
@@ -125,16 +123,28 @@ def test_gpus_are_given_where_there_are_some(
     assert ("--gpus" in text) is gets_gpus
 
 
-def test_another_user_gets_a_home_and_a_name() -> None:
-    """HOME belongs to that user, and the list of accounts is mounted read-only."""
-    found = arguments(settle(user=(1234, 56)))
-    assert found[found.index("--user") :][:8] == [
+def test_another_user_is_named_and_no_more() -> None:
+    """The image gives name and home by itself; nothing but the work folder is mounted."""
+    assert arguments(settle(user=(1234, 56))) == [
+        *("--name", "box", *CLOSED),
+        *("--shm-size", "8192m", "--ulimit", "stack=67108864"),
         *("--user", "1234:56"),
-        *("--env", "HOME=/home/dev"),
-        *("--tmpfs", "/home/dev:exec,uid=1234,gid=56,mode=0755"),
-        *("--mount", "type=bind,source=/build/passwd,target=/etc/passwd,readonly"),
+        *("--mount", "type=bind,source=/data,target=/home/dev/work"),
+        *("--publish", "127.0.0.1::8888"),
+        "strata/lab:embedded",
     ]
     assert "--user" not in arguments(settle(user=None))
+
+
+def test_another_user_can_write_where_it_starts() -> None:
+    """Without a work folder it gets one in memory; the image's own user has one already."""
+    options = replace(OPTIONS, work=None)
+    found = arguments(settle(options, user=(1234, 56)))
+    assert found[found.index("--user") :][:4] == [
+        *("--user", "1234:56"),
+        *("--tmpfs", "/home/dev/work:exec,uid=1234,gid=56,mode=0755"),
+    ]
+    assert "--tmpfs" not in arguments(settle(options))
 
 
 def test_variables_and_keys_are_handed_over() -> None:
@@ -216,19 +226,3 @@ def test_nobody_becomes_root_unasked(
 ) -> None:
     """The caller, whoever called sudo, the folder's owner, or the image's user: in this order."""
     assert choose_user(wanted, caller, environ, owner) == user
-
-
-ACCOUNTS = "root:x:0:0:root:/root:/bin/bash\ndev:x:1000:1000::/home/dev:/bin/bash\n"
-
-
-def test_the_images_user_gets_the_callers_numbers() -> None:
-    """It keeps name, home and shell, and stands first."""
-    assert passwd_for(ACCOUNTS, 1000, (33, 44)) == (
-        "dev:x:33:44::/home/dev:/bin/bash\nroot:x:0:0:root:/root:/bin/bash\n"
-    )
-
-
-def test_an_image_without_its_user_is_an_error() -> None:
-    """Nobody's name is taken in its place."""
-    with pytest.raises(DefinitionError, match="nobody in it has the uid 1001"):
-        passwd_for(ACCOUNTS, 1001, (33, 44))
