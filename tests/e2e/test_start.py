@@ -120,7 +120,7 @@ def test_a_terminal_is_passed_on(inv: Inv) -> None:
     flags = ("--work", "none", "--user", "12345:54321", "--name", inv.name("tty"))
     command = shlex.join(inv.argv("run", "slim", *flags))
     env = {**inv.env, "TERM": "xterm"}
-    typed = b"test -t 0 && touch mine ~/mine && test -O mine && exit 43\n"
+    typed = b"test -t 0 && touch mine ~/mine && test -O mine && exit 43; exit 1\n"
     done = call("script", "-qefc", command, "/dev/null", env=env, stdin=typed)
     assert done.code == 43, done.out
 
