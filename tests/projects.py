@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from strata.load import load
-from strata.lock import inputs_digest, lock_inputs, read_lock
+from strata.lock import inputs_digest, read_lock
+from strata.locking import variant_inputs
 from strata.plan import make_plan
 
 if TYPE_CHECKING:
@@ -133,9 +134,10 @@ class SmallProject:
         return self.root / "locks" / VARIANT / "conda-lock.yml"
 
     def relock(self) -> None:
-        """Write the lock that suits the definitions."""
-        environment = self.root / "layers/30-env/environment.yml"
-        inputs = lock_inputs({"env": environment}, self.lock.with_name("pins.yml"))
+        """Write the lock that suits the definitions; one without packages if none are needed."""
+        project = load(self.root)
+        inputs = variant_inputs(project, project.variants[VARIANT])
+        packages = [_package("library"), _package("tool", "library")]
         document = {
             "version": 1,
             "metadata": {
@@ -146,7 +148,7 @@ class SmallProject:
                     **{f"strata-input.{name}": value for name, value in inputs.facts().items()},
                 },
             },
-            "package": [_package("library"), _package("tool", "library")],
+            "package": packages if inputs.environments else [],
         }
         self.lock.write_text(json.dumps(document, indent=1))  # JSON is YAML
 

@@ -81,7 +81,8 @@ def _place(fact: str, inputs: LockInputs) -> str:
 def _platforms(lock: Lock, inputs: LockInputs) -> Iterator[Problem]:
     solved = {package.platform for package in lock.packages}
     for platform in inputs.platforms:
-        if platform not in lock.platforms or platform not in solved:
+        is_empty = bool(inputs.environments) and platform not in solved
+        if platform not in lock.platforms or is_empty:
             yield _problem(lock, f"holds no packages for {platform}")
 
 

@@ -45,8 +45,8 @@ def read_lock(path: Path) -> Lock:
     metadata = _Entry(document, problems, ("metadata",), data.get("metadata"))
     custom = metadata.table("custom_metadata")
     entries = data.get("package")
-    if not isinstance(entries, list) or not entries:
-        problems.append(metadata.problem(("package",), "the lock holds no packages"))
+    if not isinstance(entries, list):
+        problems.append(metadata.problem(("package",), "the lock has no list of packages"))
         entries = []
     packages = tuple(
         _package(_Entry(document, problems, ("package", index), entry), custom)

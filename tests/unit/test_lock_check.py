@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from strata.load import load
 from strata.lock import LockInputs, check_lock, inputs_digest, lock_inputs
+from strata.locking import variant_inputs
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.projects import SmallProject
 
 CHANNEL = "https://embedded.strata.invalid/"
 PINS = f"""\
@@ -253,3 +257,12 @@ def test_a_lock_that_lacks_a_dependency_is_refused(variant: Variant) -> None:
     """Every layer's packages are there, down to the last dependency."""
     variant.lock["package"][2]["dependencies"] = {"tornado": ""}  # type: ignore[index]
     assert variant.problems() == ["upper.yml: linux-64: lab needs tornado, which the lock lacks"]
+
+
+def test_a_variant_without_environments_needs_no_package(project: SmallProject) -> None:
+    """Where every layer with packages is left out, an empty lock is current."""
+    project.leave_out("30-env")
+    project.replace("locks/embedded/pins.yml", "  tool: 1.*\n", "")
+    project.relock()
+    variant = load(project.root).variants["embedded"]
+    assert check_lock(project.lock, variant_inputs(load(project.root), variant)) == []
