@@ -82,7 +82,7 @@ def test_another_client(door: tuple[Box, Client], key: Key) -> None:
             ):
                 return str(done.stdout), await file.read()
 
-    assert asyncio.run(talk()) == (FOO, door[0].run("cat", "/etc/hostname").out.encode())
+    assert asyncio.run(talk()) == (FOO, door[0].run("cat", "/etc/hostname").stdout)
 
 
 def test_exit_code_passes(door: tuple[Box, Client]) -> None:
