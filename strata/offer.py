@@ -3,7 +3,7 @@
 An image is offered where all of its layers are, but for those that are
 `optional`: without one of these it is still that image, and says so.  Without
 any other layer it would carry a name that promises what it does not hold
-(docs/decisions/0010-variants.md).
+(docs/decisions/0009-variants.md).
 """
 
 from __future__ import annotations
