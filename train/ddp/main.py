@@ -79,7 +79,7 @@ def check(argv: Sequence[str], arguments: Arguments) -> Report:
         return report_unfit(None, reason, (started, time.monotonic()))
     with folder as name:
         launcher = module_argv("ddp.launcher", name, *argv)
-        ending = supervise(launcher, timeout, started)
+        ending = supervise(launcher, timeout, started, nodes=arguments.nodes)
         report = _report(Path(name), ending, started, timeout)
         phases = _supervise_phases(report, Path(name), started + timeout)
     judged = judge_thresholds((*report.phases, *phases), arguments.thresholds)

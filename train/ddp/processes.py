@@ -13,8 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ddp.nodes import ONE_HOST
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from ddp.nodes import Nodes
 
 # linux/prctl.h
 PR_SET_PDEATHSIG = 1
@@ -54,23 +58,33 @@ def supervise(
     *,
     output: IO[str] | None = None,
     env: Mapping[str, str] | None = None,
+    nodes: Nodes = ONE_HOST,
 ) -> Ending:
     """Run the launcher until `timeout` seconds after `started` at most.
 
     Its output, and that of all ranks, goes to `output`, or to our stderr where
     there is none; `env` None means our environment.  When this returns or
     raises, the processes that it started have been ended.
+
+    The launcher's process number modulo that of the `nodes` is our node's:
+    torch's agents know each other by address and process number, and both may
+    be the same in containers that share a host's network.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    launcher = subprocess.Popen(
-        argv,
-        cwd=TRAIN,
-        stdin=subprocess.DEVNULL,
-        stdout=output or sys.stderr,
-        stderr=output,
-        start_new_session=True,
-        env=env,
-    )
+    while True:
+        launcher = subprocess.Popen(
+            argv,
+            cwd=TRAIN,
+            stdin=subprocess.DEVNULL,
+            stdout=output or sys.stderr,
+            stderr=output,
+            start_new_session=True,
+            env=env,
+        )
+        if launcher.pid % nodes.count == nodes.rank:
+            break
+        launcher.kill()
+        launcher.wait()
     code: int | None = None
     try:
         with contextlib.suppress(subprocess.TimeoutExpired):
