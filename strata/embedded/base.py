@@ -18,7 +18,7 @@ from strata.errors import BuildError, DefinitionError, HostError
 from strata.run import run
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from strata.model import BootstrapBase
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 WHERE = "embedded base"
 MEGABYTE = 1_000_000
 # Raised when the commands below change, so that no older base is taken for a new one.
-RECIPE = 3
+RECIPE = 4
 # Nobody reads these in a container; licences stay.  They are settings for dpkg, so
 # that packages of upper layers bring none either.
 UNREAD = (
@@ -101,13 +101,13 @@ def make_base(workspace: Workspace, bootstrap: BootstrapBase, epoch: int) -> Pat
     log = workspace.build / "logs" / "base.log"
     began = time.monotonic()
     try:
-        env = {"SOURCE_DATE_EPOCH": str(epoch), "TZ": "UTC", "LC_ALL": "C.UTF-8"} | apt.proxies()
+        env = environment(epoch, os.environ) | apt.proxies()
         as_root = apt.superuser()
         mode = "unshare" if as_root is None else "root"
         run(
             [
                 *(as_root or ()),
-                *("env", *(f"{name}={value}" for name, value in env.items())),
+                *("env", "-i", *(f"{name}={value}" for name, value in env.items())),
                 *mmdebstrap_command(bootstrap, sources, architecture, unfinished, mode),
             ],
             error=BuildError,
@@ -122,6 +122,23 @@ def make_base(workspace: Workspace, bootstrap: BootstrapBase, epoch: int) -> Pat
     finally:
         unfinished.unlink(missing_ok=True)
     return tar
+
+
+def environment(epoch: int, ours: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of the bootstrap, in which the packages' own scripts run.
+
+    Of `ours` only what says where things are, and through which proxy: Debian's
+    python3 writes other byte code where PYTHONDONTWRITEBYTECODE is set.
+    """
+    kept = ("PATH", "TMPDIR", "http_proxy", "https_proxy", "no_proxy")
+    fixed = {
+        "SOURCE_DATE_EPOCH": str(epoch),
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }
+    return {name: ours[name] for name in kept if name in ours} | fixed
 
 
 def mmdebstrap_command(

@@ -73,7 +73,6 @@ def project(
         'suite = "bookworm"\ninclude = ["python3"]\n',
         f'image = "{base}:1"\ndigest = "{digest}"\n',
     )
-    made.replace(SOURCES, '30-env = "not needed here"\n', "")
     made.write("layers/10-one/Dockerfile", ARCHIVE)
     yield made
     remove_images(docker_client)

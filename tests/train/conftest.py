@@ -25,7 +25,7 @@ IN_IMAGE = "/opt/strata/train"
 CLOSED = ["--read-only", "--tmpfs=/tmp", "--cap-drop", "ALL", "--user", "54321:54321"]
 # What data loaders need: Docker's own 64 MiB are too little, which is a phase of its own.
 SHARED_MEMORY = "--shm-size=1g"
-TIMEOUT = 180
+TIMEOUT = 400
 # No GPU is used even where there is one: these are tests of gloo ranks.
 ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": ""}
 
@@ -100,7 +100,12 @@ class Trainer:
 
     def finish(self, process: subprocess.Popen[str]) -> Result:
         """Wait for a started run and return how it ended."""
-        out, err = process.communicate(timeout=TIMEOUT)
+        try:
+            out, err = process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
         err, found, left = err.rpartition("left: ")
         if not found:
             pytest.fail(f"the run broke before its end:\n{left}", pytrace=False)

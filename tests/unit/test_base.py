@@ -203,3 +203,17 @@ def test_the_hooks_leave_licences_and_no_trace_of_the_host(tmp_path: Path) -> No
     assert (tmp_path / "usr/share/man/man1").is_dir()
     settings = (tmp_path / "etc/dpkg/dpkg.cfg.d/unread").read_text()
     assert settings.splitlines() == list(base.UNREAD)
+
+
+def test_the_callers_environment_stays_outside() -> None:
+    """Of ours, the packages' scripts see where things are, and no setting of Python's."""
+    ours = {"PATH": "/bin", "http_proxy": "http://p", "PYTHONDONTWRITEBYTECODE": "", "LANG": "de"}
+    assert base.environment(7, ours) == {
+        "PATH": "/bin",
+        "http_proxy": "http://p",
+        "SOURCE_DATE_EPOCH": "7",
+        "TZ": "UTC",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONHASHSEED": "0",
+    }
