@@ -111,9 +111,11 @@ class Trainer:
             pytest.fail(f"the run broke before its end:\n{left}", pytrace=False)
         return Result(process.returncode, out, err, json.loads(left))
 
-    def python(self, *words: str, env: Mapping[str, str] | None = None) -> Result:
+    def python(
+        self, *words: str, env: Mapping[str, str] | None = None, network: str = "none"
+    ) -> Result:
         """Run Python to its end; `{train}` in a word is where the files of train/ are."""
-        return self.finish(self._start(words, env, "none"))
+        return self.finish(self._start(words, env, network))
 
     def check(self, *argv: str, **settings: Any) -> Result:  # noqa: ANN401 - as `start` has them
         """Run ddp-check to its end."""
