@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 LOWEST = "layers/10-one/layer.toml"
 PROGRAMS = ("base64", "bash", "cat", "chmod", "sh", "sleep")
 # What takes mmdebstrap's place: it writes the tiny base where the real one would be written.
+# It stands beside it, for a bootstrap sees none of the caller's variables.
 BOOTSTRAP = """\
 #!/bin/sh
+set -e
 for word; do
-  case $word in */base/*) cp "$TINY_BASE" "$word" ;; esac
+  case $word in */base/*) cp "$(dirname "$0")/../tiny.tar" "$word" ;; esac
 done
 """
 OURS = re.compile(r"strata/(embedded/(10-one|20-two|40-top)|small|pair|whole):")
@@ -104,8 +106,7 @@ def make_tiny_project(folder: Path, engine: Mapping[str, str]) -> TinyProject:
     stub.write_text(BOOTSTRAP)
     stub.chmod(0o755)
     path = f"{stub.parent}{os.pathsep}{os.environ['PATH']}"
-    env = {**engine, "PATH": path, "TINY_BASE": str(base)}
-    project = TinyProject(small.root, env=env)
+    project = TinyProject(small.root, env={**engine, "PATH": path})
     project.mark()
     return project
 

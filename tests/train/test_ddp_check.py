@@ -80,7 +80,6 @@ def test_people_get_a_table_and_a_plot(trainer: Trainer) -> None:
         ("small-shm", "memory", "rank 1: /dev/shm has 64 MiB free; 2 ranks with 2 workers"),
         ("wrong-sum", "collectives", "rank 1: all_reduce (sum) of float32 is wrong in 1 of 256"),
         ("wrong-gradient", "gradients", "rank 1: DDP's gradient of embedding.weight differs"),
-        ("unweighted", "gradients", "rank 1: DDP's parameter of embedding.weight after uneven"),
         ("drift", "gradients", "rank 1: after 3 steps, 1 of 1000 parameters are not bit-equal"),
         ("diverge", "training", "rank 1: after training, 1 of 67329 parameters are not bit-equal"),
     ],
@@ -100,6 +99,17 @@ def test_a_fault_is_found_and_its_rank_named(
     ]
     assert result.phase(phase)["reason"].startswith(reason)
     assert document["seconds"] < 61  # the watchdog's 60, and the ending
+    assert result.left == []
+
+
+def test_ranks_that_weight_uneven_batches_wrongly_fail(trainer: Trainer) -> None:
+    """Averaging spreads one rank's wrong weight to all: the first to compare is named."""
+    result = trainer.check("--json", "--inject", "1:unweighted")
+    rank = result.document["failed_rank"]
+    assert (result.code, result.phase("gradients")["outcome"]) == (6, "fail")
+    assert rank in (0, 1)
+    wrong = f"rank {rank}: DDP's parameter of embedding.weight after uneven"
+    assert result.phase("gradients")["reason"].startswith(wrong)
     assert result.left == []
 
 
