@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+CACHE = re.compile(r"__pycache__|\..*_cache")  # a folder's name
 
 
 def text_digest(text: str) -> str:
@@ -32,12 +35,16 @@ def file_digest(path: Path) -> str:
 
 
 def folder_digests(folder: Path, name: str) -> dict[str, str]:
-    """Return the digest of each file below `folder`, by `name`/relative path."""
+    """Return the digest of each file below `folder`, by `name`/relative path.
+
+    Caches that tools leave in a checkout don't count: strata/inbuild/lay brings
+    none of them into an image.
+    """
     return {
         f"{name}/{path.relative_to(folder).as_posix()}": file_digest(path)
         for path in sorted(folder.rglob("*"))
         if (path.is_file() or path.is_symlink())
-        and "__pycache__" not in path.relative_to(folder).parts
+        and not any(CACHE.fullmatch(part) for part in path.relative_to(folder).parent.parts)
     }
 
 
