@@ -17,7 +17,7 @@ SNIPPET = re.compile(r"^ *(\d+) \| (?:>>> |    )(.*)$", re.MULTILINE)
 def failed_step(output: str, plan: Plan) -> Step | None:
     """Return the step in whose Dockerfile a build failed, None where bake's output tells none.
 
-    `output` is what bake writes as plain progress.  BuildKit runs a step that
+    `output` is what bake writes, as plain progress or to a terminal.  BuildKit runs a step that
     several targets share once, and may show it under any of their names: the
     target in brackets is the step or one that stands on it.  The lines of the
     Dockerfile that it prints say which.

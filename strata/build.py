@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from strata.bake import render_bake
 from strata.blame import failed_step
+from strata.engine.room import check_room
 from strata.errors import BuildError, Problem
+from strata.resources import measure_resources
 from strata.run import run
 from strata.store import list_images
 from strata.upstream.base import base_context
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from strata.engine import Engine
     from strata.plan import Plan, Step
+    from strata.record import Resources
     from strata.store import Store
     from strata.upstream.recording import Recording
     from strata.workspace import Workspace
@@ -29,11 +32,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """What a build left: each step's image digest, the names built now, and the seconds."""
+    """What a build left: each step's image digest, the names built now, and the seconds.
+
+    `resources` is None where there was nothing to build: then nobody waits for it.
+    """
 
     digests: Mapping[str, str]
     new: tuple[str, ...]
     seconds: float
+    resources: Resources | None
 
 
 def missing_steps(plan: Plan, digests: Mapping[str, str]) -> tuple[Step, ...]:
@@ -44,12 +51,14 @@ def missing_steps(plan: Plan, digests: Mapping[str, str]) -> tuple[Step, ...]:
 def build(workspace: Workspace, engine: Engine, store: Store, plan: Plan) -> Built:
     """Build what is missing and give every image its name.
 
-    Raises `BuildError` naming the layer, the command and the log.
+    Raises `HostError` where the disks have no room for it, and `BuildError`
+    naming the layer, the command and the log.
     """
     start = time.monotonic()
     digests = list_images(engine)
     missing = missing_steps(plan, digests)
     if missing:
+        check_room(workspace, engine, store.sdk.info())
         _bake(workspace, engine, plan, {step.name for step in missing})
         digests = list_images(engine)
         if lost := missing_steps(plan, digests):
@@ -65,6 +74,7 @@ def build(workspace: Workspace, engine: Engine, store: Store, plan: Plan) -> Bui
         digests={step.name: digests[step.ref] for step in plan.steps},
         new=tuple(step.name for step in missing),
         seconds=time.monotonic() - start,
+        resources=measure_resources(workspace, store) if missing else None,
     )
 
 
@@ -132,12 +142,11 @@ def _run_bake(workspace: Workspace, engine: Engine, plan: Plan, env: Mapping[str
                 # ours are in the cache.
                 "BUILDX_BAKE_ENTITLEMENTS_FS": "0",
             },
-            log=None if on_terminal else log,
+            log=log,
             show=on_terminal,
         )
     except BuildError as failed:
-        # On a terminal bake draws its own display, and we don't see what it says.
-        step = None if on_terminal else failed_step(log.read_text(encoding="utf-8"), plan)
+        step = failed_step(log.read_text(encoding="utf-8"), plan)
         if step is None:
             raise
         where = f"layers/{step.layer.name}/Dockerfile"

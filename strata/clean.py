@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from strata.workspace import Workspace
 
 # Only what strata itself puts there: STRATA_CACHE may name a folder that holds more.
-ROOMS = ("base", "channel", "files", "wheels")
+ROOMS = ("base", "channel", "files", "index", "wheels")
 
 
 def empty_cache(workspace: Workspace, *, dry_run: bool) -> None:
-    """Remove wheels, channel and base from the cache, and say so."""
+    """Remove wheels, packages, channel, base and indexes from the cache, and say so."""
     for folder in [*(workspace.cache / room for room in ROOMS), workspace.build / "contexts"]:
         if folder.is_dir():
             print(f"{'would remove' if dry_run else 'removing'} {folder}")

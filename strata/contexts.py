@@ -67,8 +67,8 @@ def make_contexts(workspace: Workspace, plan: Plan, build: Collection[str]) -> C
             for step in with_packages:
                 _lay_environment(folder / step.name, files, step)
             _unpack_python(files, rattler / "python", python)
-        if any(step.layer.installer for step in steps):
-            found = fetch_installer(workspace, plan.variant, plan.platform)
+        if layers := [step.layer.name for step in steps if step.layer.installer]:
+            found = fetch_installer(workspace, plan.variant, plan.platform, layers[0])
             place(found, installer / INSTALLER)
         if tarball:
             place(tarball.result(), base / "base.tar")
@@ -107,7 +107,7 @@ def _packages(
         _verify(plan, channel, packages.values())
         return {p.sha256: channel / SUBDIR / p.filename for p in packages.values()}
     packages |= {package.sha256: package for package in python}
-    return fetch_packages(workspace, plan.variant, packages.values())
+    return fetch_packages(workspace, plan.variant, packages.values(), steps)
 
 
 def _unpack_python(

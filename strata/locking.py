@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from strata.errors import DefinitionError, LockError
 from strata.load import load, select
 from strata.lock import check_lock, lock_inputs, solve_lock
+from strata.lock.document import shown
 from strata.lock.urls import base_of
+from strata.model import PLATFORMS
 from strata.upstream.mirrors import read_mirrors, with_variables
 
 if TYPE_CHECKING:
@@ -27,9 +29,20 @@ WHEELS = "wheels.txt"
 def variant_inputs(project: Project, variant: Variant) -> LockInputs:
     """Return all that decides a variant's lock.
 
-    Raises `DefinitionError` with all problems of its files.
+    Raises `DefinitionError` with all problems of its files, and where
+    `sources.toml` and `pins.yml` don't name the same platforms.
     """
-    return lock_inputs(project.environments(variant), variant.pins, project.lacking(variant))
+    inputs = lock_inputs(project.environments(variant), variant.pins, project.lacking(variant))
+    sources = {PLATFORMS[platform] for platform in variant.platforms}
+    if differing := sorted(sources ^ set(inputs.platforms)):
+        raise DefinitionError.at(
+            inputs.places["platforms"],
+            f"the platforms are {', '.join(inputs.platforms)}, and those of"
+            f" {shown(variant.folder / 'sources.toml')} are {', '.join(variant.platforms)}:"
+            f" {', '.join(differing)} stands in one of them only",
+            f"name the same platforms in both, then ./inv lock --variant {variant.name}",
+        )
+    return inputs
 
 
 def check_locks(workspace: Workspace, variants: Sequence[str]) -> None:
@@ -65,11 +78,16 @@ def cooled(days: str, now: datetime) -> datetime | None:
 
     Raises `DefinitionError` for what is no number of days.
     """
-    if not days.isdecimal():
+    try:
+        count = int(days) if days.isdecimal() else -1
+        newest = now - timedelta(days=count)
+    except (OverflowError, ValueError):  # before the year 1, or too many digits for a number
+        count = -1
+    if count < 0:
         raise DefinitionError.at(
             f"--cooldown {days}", "is no number of days", "write a whole number; 0 takes the newest"
         )
-    return now - timedelta(days=int(days)) if int(days) else None
+    return newest if count else None
 
 
 def solve_locks(workspace: Workspace, variants: Sequence[str], options: LockOptions) -> None:
@@ -85,6 +103,8 @@ def solve_locks(workspace: Workspace, variants: Sequence[str], options: LockOpti
             "the variant makes its channel on the spot, and takes no other",
             "leave --channel out",
         )
+    if options.markdown:
+        _refuse_unwritable(options.markdown)
     texts = []
     for variant in chosen:
         solved = _solve(workspace, project, variant, options)
@@ -94,6 +114,14 @@ def solve_locks(workspace: Workspace, variants: Sequence[str], options: LockOpti
         options.markdown.write_text("\n".join(texts), encoding="utf-8")
     if not options.dry_run and write_overview(project, workspace.root / "locks"):
         print("locks/README.md is written anew")
+
+
+def _refuse_unwritable(file: Path) -> None:
+    """Raise `DefinitionError` where a file can't be written, before anything else is."""
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise DefinitionError.at(
+            f"--markdown {file}", "cannot be written", "name a file in a folder that is there"
+        )
 
 
 def _solve(
@@ -111,6 +139,9 @@ def _solve(
         folder = Path(options.channel).expanduser().absolute()
     else:
         mirror = _mirror_of(canonical, options.channel)
+    for channel in inputs.channels:
+        if channel != canonical or not (folder or mirror):
+            with_variables(channel, os.environ, inputs.places["channels"])
     return solve_lock(
         inputs,
         folder,

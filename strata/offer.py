@@ -11,9 +11,9 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING
 
-from strata.errors import DefinitionError, Problem, closest
+from strata.errors import DefinitionError, HostError, Problem, closest
 from strata.load import select
-from strata.model import MACHINES
+from strata.model import MACHINES, BootstrapBase
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,6 +57,30 @@ def offered(
     return [image for image in wanted if image.name not in missing]
 
 
+def choose(
+    project: Project, variant: str, place: str, images: Iterable[str]
+) -> tuple[Variant, str, list[Image]]:
+    """Return the variant of that name, the platform to build for, and the images.
+
+    For `place` see `choose_platform`, for `images` `offered`.  Raises
+    `DefinitionError` with every name that is wrong.
+    """
+    images = list(images)
+    problems: list[Problem] = []
+    try:
+        select("image", images, project.images)
+    except DefinitionError as wrong:
+        problems += wrong.problems
+    try:
+        (chosen,) = select("variant", [variant], project.variants)
+        place = choose_platform(chosen, place)
+    except DefinitionError as wrong:
+        raise DefinitionError(*wrong.problems, *problems) from None
+    if problems:
+        raise DefinitionError(*problems)
+    return chosen, place, offered(project, chosen, place, images)
+
+
 def choose_platform(variant: Variant, wanted: str = "") -> str:
     """Return the platform to build for: the wanted one, this machine's, or the variant's first.
 
@@ -70,3 +94,17 @@ def choose_platform(variant: Variant, wanted: str = "") -> str:
         )
     own = [name for name in variant.platforms if MACHINES[name] == platform.machine()]
     return wanted or next(iter(own), variant.platforms[0])
+
+
+def refuse_foreign_base(variant: Variant, place: str) -> None:
+    """Raise `HostError` where the variant's base is made on the spot, and not for this machine.
+
+    A bootstrap runs the base's own programs: it can only make one like this machine.
+    """
+    machine = platform.machine()
+    if isinstance(variant.base, BootstrapBase) and MACHINES[place] != machine:
+        raise HostError.at(
+            f"variant {variant.name}",
+            f"its base is made on the spot, which gives one for {machine}, not for {place}",
+            "build it on such a machine, or another variant here: ./inv list shows their platforms",
+        )

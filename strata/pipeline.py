@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING
 
 from strata.build import build, missing_steps
 from strata.check import check_image, raise_failures, remove_orphans, run_beside
+from strata.check.options import choose_gpus, why_no_gpu
 from strata.describe import recorded_layers
 from strata.engine import client, ensure_engine, find_engine
 from strata.engine.connect import unreachable
 from strata.errors import DefinitionError, HostError, LockError, Problem
 from strata.explain import write_inputs
-from strata.load import load, select
+from strata.load import load
 from strata.lock import check_lock, read_lock
 from strata.locking import variant_inputs
-from strata.offer import choose_platform, offered
+from strata.offer import choose, refuse_foreign_base
 from strata.plan import make_plan
 from strata.record import ImageRecord, read_records, write_records
+from strata.resources import kept_resources
 from strata.store import Store, list_images
+from strata.upstream.fetch import refuse_unset
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from strata.build import Built
     from strata.check.options import CheckOptions
-    from strata.engine import Engine, EngineFacts
+    from strata.engine import Engine
     from strata.plan import Plan, PlannedImage
     from strata.record import Outcome
     from strata.workspace import Workspace
@@ -36,8 +40,8 @@ if TYPE_CHECKING:
     Report = Callable[[Sequence[ImageRecord]], None]
     Checked = tuple[tuple[Outcome, ...], dict[str, str]]
 
-NO_GPU = "the engine offers no GPU here; the training check ran on the CPU with gloo"
 NO_CHECK = "--no-check was given"
+GPU_TRAINING = "training on GPUs"
 
 
 def prepare(workspace: Workspace, images: Sequence[str], variant: str, platform: str = "") -> Plan:
@@ -49,9 +53,7 @@ def prepare(workspace: Workspace, images: Sequence[str], variant: str, platform:
     Raises `DefinitionError` and `LockError` with everything that is wrong.
     """
     project = load(workspace.root)
-    (chosen,) = select("variant", [variant], project.variants)
-    place = choose_platform(chosen, platform)
-    wanted = offered(project, chosen, place, images)
+    chosen, place, wanted = choose(project, variant, platform, images)
     if problems := check_lock(chosen.lock, variant_inputs(project, chosen)):
         raise LockError(*problems)
     return make_plan(project, chosen, wanted, read_lock(chosen.lock), place)
@@ -94,6 +96,8 @@ def build_images(
 
     Failed checks are recorded and reported before they are raised.
     """
+    refuse_foreign_base(plan.variant, plan.platform)
+    refuse_unset(plan.variant)  # it needs no engine to be told
     engine, host = ensure_engine(workspace)
     with open_store(engine) as store:
         built = build(workspace, engine, store, plan)
@@ -105,8 +109,8 @@ def build_images(
             plan,
             digests=built.digests,
             options=options,
-            gpus=_gpus(host, options),
-            build_seconds=built.seconds if built.new else 0,
+            gpus=choose_gpus(options, host),
+            built=built,
         )
     report(records)
     raise_failures({record.ref: record.checks for record in records})
@@ -133,7 +137,7 @@ def check_images(workspace: Workspace, plan: Plan, options: CheckOptions, report
             plan,
             digests=digests,
             options=options,
-            gpus=_gpus(host, options),
+            gpus=choose_gpus(options, host),
         )
     report(records)
     raise_failures({record.ref: record.checks for record in records})
@@ -158,7 +162,7 @@ def _check_and_record(
     digests: Mapping[str, str],
     options: CheckOptions | None,
     gpus: str,
-    build_seconds: float = 0,
+    built: Built | None = None,
 ) -> list[ImageRecord]:
     path = record_path(workspace)
     records = read_records(path)
@@ -178,6 +182,7 @@ def _check_and_record(
             report=workspace.build / "checks" / f"{plan.variant.name}-{image.name}.xml",
         )
 
+    no_gpu = why_no_gpu(options.gpus, gpus) if options else ""
     work: dict[str, Callable[[], Checked]] = {}
     if options is not None:
         remove_orphans(store.sdk)
@@ -189,8 +194,9 @@ def _check_and_record(
         layers = recorded_layers(store, plan, digests, records.values())  # takes seconds, too
         for image in plan.images:
             digest = digests[image.step.name]
+            known = _of(digest, records.values())
             if options is None:
-                checks, facts = _earlier(_of(digest, records.values()), image)
+                checks, facts, no_gpu = _earlier(known, image)
             elif digest in work:
                 del work[digest]
                 checks, facts = running[digest].result()
@@ -205,9 +211,10 @@ def _check_and_record(
                 layers=layers[digest],
                 facts=facts,
                 checks=checks,
-                not_run=_not_run(image, gpus, is_checked=bool(checks)),
-                build_seconds=round(build_seconds, 2),
+                not_run=_not_run(image, no_gpu, is_checked=bool(checks)),
+                build_seconds=round(built.seconds, 2) if built and built.new else 0,
                 recorded=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                resources=(built and built.resources) or kept_resources(image, known),
             )
             records[plan.variant.name, image.name] = record
             fresh.append(record)
@@ -219,27 +226,23 @@ def _of(digest: str, records: Iterable[ImageRecord]) -> list[ImageRecord]:
     return [record for record in records if record.digest == digest]
 
 
-def _gpus(host: EngineFacts, options: CheckOptions | None) -> str:
-    """Return "all" or "none": what was asked for, else whether the engine offers GPUs."""
-    if options is None:
-        return "none"
-    if options.gpus != "auto":
-        return options.gpus
-    return "all" if host.offers_gpus else "none"
-
-
 def _earlier(
     known: Sequence[ImageRecord], image: PlannedImage
-) -> tuple[tuple[Outcome, ...], dict[str, str]]:
-    """Return what an earlier run recorded of this very image: nothing was checked now."""
-    same = [record for record in known if record.image == image.name]
-    return next(((record.checks, dict(record.facts)) for record in same), ((), {}))
+) -> tuple[tuple[Outcome, ...], dict[str, str], str]:
+    """Return what an earlier run recorded of this very image: nothing was checked now.
+
+    That is outcomes, facts, and why it was not trained on GPUs ("" if it was).
+    """
+    for record in known:
+        if record.image == image.name:
+            return record.checks, dict(record.facts), record.not_run.get(GPU_TRAINING, "")
+    return (), {}, ""
 
 
-def _not_run(image: PlannedImage, gpus: str, *, is_checked: bool) -> dict[str, str]:
+def _not_run(image: PlannedImage, no_gpu: str, *, is_checked: bool) -> dict[str, str]:
     reasons = {f"layer {name}": why for name, why in image.left_out.items()}
     if not is_checked:
         reasons["checks"] = NO_CHECK
-    elif gpus == "none" and image.checks:
-        reasons["training on GPUs"] = NO_GPU
+    elif no_gpu and image.checks:
+        reasons[GPU_TRAINING] = no_gpu
     return reasons

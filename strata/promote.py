@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from strata.engine import client, ensure_engine
@@ -39,7 +38,9 @@ def promote(workspace: Workspace, plan: Plan, registry: str, *, dry_run: bool) -
     if problems:
         raise PublishError(*problems)
     commit, is_dirty = commit_of(workspace.root)
-    tag = immutable_tag(plan.variant.name, datetime.now(UTC).date(), commit, dirty=is_dirty)
+    # The day on which the last of them was recorded: the same push has the same tag tomorrow.
+    day = max(records[image.variant, image.name].day for image in plan.images)
+    tag = immutable_tag(plan.variant.name, day, commit, dirty=is_dirty)
     engine, _ = ensure_engine(workspace)
     sdk = client(engine, timeout=SILENCE)
     try:

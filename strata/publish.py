@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from strata.credentials import read_credentials
 from strata.errors import Problem, PublishError
 from strata.pusher import Pusher, engine_info, local_id
-from strata.registry import Registry, is_plain_http
+from strata.registry import PUSH, Registry, is_plain_http
 from strata.tags import parse_registry, repository, validate_tag
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def push_images(
     credentials = read_credentials(host, {**os.environ, **engine_env})
     pusher = Pusher(client=client, credentials=credentials, log=log)
     plain_http = is_plain_http(host, engine_info(client))
-    with closing(Registry(host, credentials, plain_http=plain_http)) as remote:
+    with closing(Registry(host, credentials, plain_http=plain_http, actions=PUSH)) as remote:
         there = _refuse_overwriting(remote, targets, tag)
         for target in targets:
             reference = f"{target.repository}:{tag}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from strata.errors import DefinitionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import date
     from pathlib import Path
 
 SCHEMA = "strata.record/1"
@@ -23,7 +25,8 @@ class Outcome:
 
     `key` is the digest of what was run (tests, options); together with the
     image's digest it tells whether the check need be run again.  `seconds` is
-    the time that it took when it ran.
+    the time that it took when it ran.  `plot` is the drawing of what it measured,
+    by its path from the record's folder; "" where it measured nothing to draw.
     """
 
     name: str
@@ -31,6 +34,7 @@ class Outcome:
     detail: str
     seconds: float
     key: str
+    plot: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +48,30 @@ class RecordedLayer:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Resources:
+    """What a build took of this machine, all in bytes.
+
+    `memory` is the most that strata itself had resident, `program_memory` the most
+    that any one program had that it ran (the client, a converter of wheels).
+    `cache` is the disk that the cache folder takes afterwards, `engine` what the
+    engine counts as its own then: all layers and its build cache (`docker system df`).
+    """
+
+    memory: int
+    program_memory: int
+    cache: int
+    engine: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ImageRecord:
     """Everything that is known of one image of one variant.
 
     `not_run` says what was left out or not checked, and why; `build_seconds`
     is the time of the bake call that made it, 0 where nothing was to be done.
+    `recorded` is when it was last built or checked (UTC, ISO 8601).
+    `resources` are those of the last run that built something; None where none
+    has, or where it was recorded before they were.
     """
 
     image: str
@@ -62,6 +85,7 @@ class ImageRecord:
     not_run: Mapping[str, str]
     build_seconds: float
     recorded: str
+    resources: Resources | None = None
 
     @property
     def compressed(self) -> int:
@@ -72,6 +96,11 @@ class ImageRecord:
     def unpacked(self) -> int:
         """Bytes of the files of all layers together."""
         return sum(layer.unpacked for layer in self.layers)
+
+    @property
+    def day(self) -> date:
+        """The (UTC) day on which it was recorded."""
+        return datetime.fromisoformat(self.recorded).date()
 
     @property
     def has_passed(self) -> bool:
@@ -126,4 +155,8 @@ def _image(entry: Mapping[str, Any]) -> ImageRecord:
     fields = {k: v for k, v in entry.items() if k not in ("compressed", "unpacked")}
     fields["layers"] = tuple(RecordedLayer(**layer) for layer in entry["layers"])
     fields["checks"] = tuple(Outcome(**check) for check in entry["checks"])
-    return ImageRecord(**fields)
+    took = entry.get("resources")
+    fields["resources"] = Resources(**took) if took else None
+    record = ImageRecord(**fields)
+    record.day  # noqa: B018 - a record without a day is none
+    return record

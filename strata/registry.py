@@ -29,6 +29,9 @@ MANIFESTS = (
     "application/vnd.docker.distribution.manifest.list.v2+json, "
     "application/vnd.docker.distribution.manifest.v2+json"
 )
+PULL = "pull"
+# What a push asks for, so that a new repository reads as absent and not as forbidden.
+PUSH = "pull,push"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _PARAMETER = re.compile(r'([a-zA-Z_]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
 
@@ -65,9 +68,15 @@ def is_loopback(host: str) -> bool:
 class Registry:
     """One registry, asked over HTTP with the credentials of `docker login`."""
 
-    def __init__(self, host: str, credentials: Credentials, *, plain_http: bool) -> None:
-        """Prepare to ask `host` (`HOST[:PORT]`, as in references); nothing is sent yet."""
+    def __init__(
+        self, host: str, credentials: Credentials, *, plain_http: bool, actions: str = PULL
+    ) -> None:
+        """Prepare to ask `host` (`HOST[:PORT]`, as in references); nothing is sent yet.
+
+        `actions` are what its tokens are asked for: `PULL`, or `PUSH` before a push.
+        """
         self.host = host
+        self._actions = actions
         self._credentials = credentials
         self._scheme = "http" if plain_http else "https"
         self._session = requests.Session()
@@ -152,9 +161,8 @@ class Registry:
                 f"the registry sends us for a token to {realm!r}, which would show the password",
                 "ask the registry's owner to serve tokens over https",
             )
-        # What a push asks for, so that a new repository reads as absent and not
-        # as forbidden.
-        query = {"service": challenge.get("service", ""), "scope": f"repository:{path}:pull,push"}
+        scope = f"repository:{path}:{self._actions}"
+        query = {"service": challenge.get("service", ""), "scope": scope}
         if self._credentials.identity_token:
             form = {
                 **query,

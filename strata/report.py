@@ -65,6 +65,16 @@ def not_run(records: Sequence[ImageRecord]) -> list[str]:
     return [f"{line} ({', '.join(names)})" for line, names in reasons.items()]
 
 
+def plots(records: Sequence[ImageRecord]) -> list[str]:
+    """Return one line for each drawing of what a check measured, and whose it is."""
+    found: dict[str, list[str]] = {}
+    for record in records:
+        for check in record.checks:
+            if check.plot:
+                found.setdefault(check.plot, []).append(record.image)
+    return [f"{plot} ({', '.join(names)})" for plot, names in found.items()]
+
+
 def make_console() -> Console:
     """Return the console for tables: as wide as a log's lines where nobody watches."""
     from rich.console import Console  # noqa: PLC0415 - only reports need it
@@ -75,7 +85,7 @@ def make_console() -> Console:
 
 
 def print_report(records: Sequence[ImageRecord]) -> None:
-    """Print the table, the facts and what was not run; in GitHub Actions, the summary too."""
+    """Print the table, facts, plots and what was not run; in GitHub Actions, the summary too."""
     from rich.table import Table  # noqa: PLC0415 - only reports need it
     from rich.text import Text  # noqa: PLC0415 - only reports need it
 
@@ -88,6 +98,8 @@ def print_report(records: Sequence[ImageRecord]) -> None:
     console.print(table)
     for fact in facts(records):
         console.print(f"fact: {fact}", highlight=False, markup=False)
+    for plot in plots(records):
+        console.print(f"plot, beside the record: {plot}", highlight=False, markup=False)
     for line in not_run(records):
         console.print(f"not run: {line}", highlight=False, markup=False)
     if summary := os.environ.get(SUMMARY):

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import pty
 import shlex
 import subprocess
 import sys
+import termios
 import threading
+import tty
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from strata.errors import HostError, StrataError
+from strata.terminal import Screen
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 LAST_LINES = 20
+CHUNK = 1 << 16  # bytes
 GRACE = 10.0  # seconds that an interrupted program gets to end by itself
 
 
@@ -45,7 +52,9 @@ def run(
     Its output is hidden until it fails, unless `show` hands our own stdout and
     stderr to it (for programs that draw their progress; nothing is returned
     then).  With `log`, stdout and stderr go to that file line by line and to
-    stderr as plain lines, and the file is named when the program fails.
+    stderr as plain lines, and the file is named when the program fails.  With
+    both it draws on a terminal of its own, which ours repeats, and the log gets
+    the text that is left of it; stderr must be a terminal.
     `env` is added to our environment, `timeout` is in seconds, and without
     `stdin` the program reads an empty one.
 
@@ -59,7 +68,8 @@ def run(
     feed = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
     try:
         if log is not None:
-            if failed := _run_logged(argv, environment, cwd, timeout, log):
+            run_with_log = _run_drawn if show else _run_logged
+            if failed := run_with_log(argv, environment, cwd, timeout, log):
                 raise error.at(where, failed, fix)
             return ""
         done = subprocess.run(
@@ -136,8 +146,63 @@ def _run_logged(
     return _failure(argv, process.returncode, list(last), log) if process.returncode else None
 
 
+def _run_drawn(
+    argv: list[str],
+    environment: Mapping[str, str],
+    cwd: Path | None,
+    timeout: float | None,
+    log: Path,
+) -> str | None:
+    """Run on a terminal that ours repeats; return what went wrong, if anything."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    screen = Screen()
+    master, slave = pty.openpty()
+    with open(master, "rb", buffering=0) as ours, open(slave, "wb", buffering=0) as its:  # noqa: PTH123 - of descriptors
+        tty.setraw(slave)  # our own terminal does what is to be done to newlines
+        termios.tcsetwinsize(slave, termios.tcgetwinsize(sys.stderr))
+        with (
+            subprocess.Popen(
+                argv,
+                env=environment,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=its,
+                stderr=its,
+            ) as process,
+            _ending(process, timeout) as late,
+        ):
+            its.close()
+            try:
+                for chunk in _read_terminal(ours):
+                    sys.stderr.buffer.write(chunk)
+                    sys.stderr.flush()
+                    screen.write(chunk)
+                    termios.tcsetwinsize(ours, termios.tcgetwinsize(sys.stderr))
+            finally:
+                log.write_text(screen.text(), encoding="utf-8")
+    if late.is_set():
+        raise subprocess.TimeoutExpired(argv, timeout or 0)
+    # Its last lines have just been seen.
+    return _failure(argv, process.returncode, [], log) if process.returncode else None
+
+
+def _read_terminal(master: io.FileIO) -> Iterator[bytes]:
+    """Yield what is written to a terminal until nobody has it open any more."""
+    while True:
+        try:
+            chunk = master.read(CHUNK)
+        except OSError as error:
+            if error.errno != errno.EIO:  # so Linux tells that the other end is closed
+                raise
+            return
+        if not chunk:
+            return
+        yield chunk
+
+
 @contextmanager
-def _ending(process: subprocess.Popen[str], timeout: float | None) -> Iterator[threading.Event]:
+def _ending(process: subprocess.Popen[Any], timeout: float | None) -> Iterator[threading.Event]:
     """End a program that runs longer than `timeout`, setting the event, or longer than we do."""
     late = threading.Event()
 

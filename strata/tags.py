@@ -68,8 +68,8 @@ def tag_of(text: str) -> str:
 def immutable_tag(variant: str, day: date, sha: str, *, dirty: bool) -> str:
     """Return `VARIANT-YYYYMMDD-gSHA7`, the tag that is never moved.
 
-    `day` is the (UTC) day of the build, `sha` the full or short id of the
-    commit that the images were built from.
+    `day` is the (UTC) day on which the images were recorded, built or checked, last;
+    `sha` the full or short id of the commit that they were built from.
 
     Raises `DefinitionError` where that commit would be a lie: outside git, or
     with changes that are in no commit.

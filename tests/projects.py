@@ -12,10 +12,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from strata.load import load
-from strata.lock import inputs_digest, read_lock
+from strata.lock import inputs_digest, packages_digest, read_lock
 from strata.locking import variant_inputs
 from strata.plan import make_plan
 
@@ -137,7 +137,7 @@ class SmallProject:
         """Write the lock that suits the definitions; one without packages if none are needed."""
         project = load(self.root)
         inputs = variant_inputs(project, project.variants[VARIANT])
-        packages = [_package("library"), _package("tool", "library")]
+        packages = [_package("library"), _package("tool", "library")] if inputs.environments else []
         document = {
             "version": 1,
             "metadata": {
@@ -145,10 +145,11 @@ class SmallProject:
                 "platforms": ["linux-64"],
                 "custom_metadata": {
                     "strata-inputs-digest": inputs_digest(inputs),
+                    "strata-packages-digest": packages_digest(map(_identity, packages)),
                     **{f"strata-input.{name}": value for name, value in inputs.facts().items()},
                 },
             },
-            "package": packages if inputs.environments else [],
+            "package": packages,
         }
         self.lock.write_text(json.dumps(document, indent=1))  # JSON is YAML
 
@@ -204,6 +205,10 @@ def make_project(root: Path) -> SmallProject:
     shutil.copyfile(REPOSITORY / "tasks.py", root / "tasks.py")
     project.relock()
     return project
+
+
+def _identity(package: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    return (package["platform"], package["name"], package["url"], package["hash"]["sha256"])
 
 
 def _package(name: str, *dependencies: str) -> dict[str, object]:

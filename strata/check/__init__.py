@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from strata.check.beside import run_beside
 from strata.check.container import idle_container, remove_orphans
 from strata.check.facts import FactError, read_facts
-from strata.check.layers import layer_key, test_layers
+from strata.check.layers import check_key, test_layers
 from strata.check.options import Training
 from strata.check.training import NAME as TRAINING
 from strata.check.training import check_training, training_key
@@ -31,6 +32,7 @@ __all__ = ["check_image", "raise_failures", "remove_orphans", "run_beside"]
 # Training checks take all cores or GPUs, and measure: one at a time, beside the layers' tests
 # of another image.
 _TRAINING = threading.Lock()
+LAYER = "layer "  # how the name of a layer's outcome begins
 
 
 def check_image(
@@ -53,17 +55,17 @@ def check_image(
     check that passed there with the same tests is not repeated unless `force`.
     """
     earlier = () if force else tuple(earlier)
-    layers = [step.layer.name for step in image.step.path()]
+    keys = {f"{LAYER}{s.layer.name}": check_key(root, s.layer) for s in image.step.path()}
     outcomes: dict[str, Outcome] = {}
-    for layer in layers:
-        outcomes |= _known(earlier, f"layer {layer}", layer_key(root, layer))
-    facts = next((dict(record.facts) for record in earlier if record.facts), {})
-    todo = [layer for layer in layers if f"layer {layer}" not in outcomes]
+    for name, key in keys.items():
+        outcomes |= _known(earlier, name, key)
+    todo = [name for name in keys if name not in outcomes]
+    facts = _known_facts(earlier, keys)
     if todo or not facts:
         facts, fresh = _test_in_container(
             root, engine, store, image, todo=todo, gpus=gpus, report=report
         )
-        outcomes |= fresh
+        outcomes |= {name: replace(outcome, key=keys[name]) for name, outcome in fresh.items()}
     if TRAINING in image.checks:
         how = Training(nproc=nproc, nodes=nodes, gpus=gpus)
         outcomes |= _known(earlier, TRAINING, training_key(how))
@@ -71,8 +73,7 @@ def check_image(
             with _TRAINING:
                 logs = report.with_suffix("")
                 outcomes[TRAINING] = check_training(store.sdk, image.step.ref, how, logs)
-    order = [f"layer {layer}" for layer in layers] + [TRAINING]
-    return tuple(outcomes[name] for name in order if name in outcomes), facts
+    return tuple(outcomes[name] for name in (*keys, TRAINING) if name in outcomes), facts
 
 
 def raise_failures(outcomes: Mapping[str, Iterable[Outcome]]) -> None:
@@ -88,7 +89,7 @@ def raise_failures(outcomes: Mapping[str, Iterable[Outcome]]) -> None:
         Problem(
             where=f"{ref}, {outcome.name}",
             what=outcome.detail,
-            fix=f"tests/layers/{outcome.name.removeprefix('layer ')} holds the tests"
+            fix=f"tests/layers/{outcome.name.removeprefix(LAYER)} holds the tests"
             if outcome.name != TRAINING
             else f"docker run --rm --shm-size 1g {ref} ddp-check shows the check by itself",
         )
@@ -118,20 +119,29 @@ def _test_in_container(
             try:
                 facts = read_facts(container, image.step)
             except FactError as broken:
-                outcomes = _failure(root, broken.layer, str(broken))
-            for outcome in test_layers(root, todo, str(container.name), engine.env, report):
+                outcomes = _failure(broken.layer, str(broken))
+            layers = [name.removeprefix(LAYER) for name in todo]
+            for outcome in test_layers(root, layers, str(container.name), engine.env, report):
                 if outcome.verdict == "fail" or outcome.name not in outcomes:
                     outcomes[outcome.name] = outcome
             outcomes = {name: _blame(outcome, container) for name, outcome in outcomes.items()}
     except docker.errors.APIError as refused:
         reason = f"the engine refused the test container: {refused.explanation or refused}"
-        outcomes = _failure(root, image.step.layer.name, reason)
+        outcomes = _failure(image.step.layer.name, reason)
     return facts, outcomes
 
 
-def _failure(root: Path, layer: str, reason: str) -> dict[str, Outcome]:
-    name, key = f"layer {layer}", layer_key(root, layer)
-    return {name: Outcome(name=name, verdict="fail", detail=reason, seconds=0.0, key=key)}
+def _failure(layer: str, reason: str) -> dict[str, Outcome]:
+    name = f"{LAYER}{layer}"
+    return {name: Outcome(name=name, verdict="fail", detail=reason, seconds=0.0, key="")}
+
+
+def _known_facts(earlier: Iterable[ImageRecord], keys: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts of a record that was asked for all of these, or none."""
+    for record in earlier:
+        if all(record.passed(name, key) for name, key in keys.items()):
+            return dict(record.facts)
+    return {}
 
 
 def _known(earlier: Iterable[ImageRecord], name: str, key: str) -> dict[str, Outcome]:

@@ -11,16 +11,26 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strata.check.options import Training
+from strata.engine.facts import ALL_BY_CDI, NVIDIA_DEVICE
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import docker
     from docker.models.containers import Container
     from docker.models.networks import Network
+    from docker.types import DeviceRequest
 
 # Who started a container: another host's check may be at work on the same engine.
 HOST, PID = "strata.check.host", "strata.check.pid"
-SHARED_MEMORY = "1g"
+GIB = 1 << 30
+# What a rank's data loaders need in /dev/shm, in bytes: train/ddp/shared_memory.py says
+# why, and a test holds the two together.
+RANK_BYTES = 48_168_960
+# /dev/shm is a limit and reserves nothing.  NCCL, too, talks there where GPUs don't reach
+# each other, and how many ranks there are is known in the container alone.
+GPU_GIB = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,20 +42,40 @@ class Ended:
     stderr: str
 
 
-def container_options(gpus: str) -> dict[str, Any]:
+def container_options(how: Training) -> dict[str, Any]:
     """Return how every check's container is started: no network, no privileges."""
     options: dict[str, Any] = {
         "network_mode": "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
-        "shm_size": SHARED_MEMORY,
+        "shm_size": f"{shared_gibibytes(how)}g",
         "labels": labels(),
     }
-    if gpus != "none":
-        from docker.types import DeviceRequest  # noqa: PLC0415 - slow to import
-
-        options["device_requests"] = [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+    if how.gpus != "none":
+        options["device_requests"] = [gpu_request(how.gpus)]
     return options
+
+
+def shared_gibibytes(how: Training) -> int:
+    """Return the GiB of /dev/shm in which the loaders of a container's ranks have room."""
+    ranks = int(how.nproc) if how.nproc.isdecimal() else 0
+    return max(1 if how.gpus == "none" else GPU_GIB, -(-ranks * RANK_BYTES // GIB))
+
+
+def gpu_request(gpus: str, numbers: Sequence[str] = ()) -> DeviceRequest:
+    """Return the request for GPUs with these numbers, or for all.
+
+    By capabilities an engine asks NVIDIA's runtime.  The driver "cdi" takes
+    names, and neither a count nor capabilities (Docker Engine 25 and later).
+    """
+    from docker.types import DeviceRequest  # noqa: PLC0415 - slow to import
+
+    if gpus == ALL_BY_CDI:
+        names = [f"{NVIDIA_DEVICE}={number}" for number in numbers or ("all",)]
+        return DeviceRequest(driver="cdi", device_ids=names)
+    if numbers:
+        return DeviceRequest(device_ids=list(numbers), capabilities=[["gpu"]])
+    return DeviceRequest(count=-1, capabilities=[["gpu"]])
 
 
 def labels() -> dict[str, str]:
@@ -60,7 +90,7 @@ def idle_container(sdk: docker.DockerClient, image: str, gpus: str) -> Iterator[
         image,
         ["sleep", "infinity"],
         name=f"strata-check-{uuid.uuid4().hex[:12]}",
-        **container_options(gpus),
+        **container_options(Training(gpus=gpus)),
     )
     try:
         container.start()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from strata.model import Layer
+
 FOLDER = "tests/layers"
 TIMEOUT = 900.0  # seconds, for the tests of all layers of an image
 
@@ -26,6 +28,12 @@ def layer_key(root: Path, layer: str) -> str:
     """Return the digest of a layer's tests and of what they share."""
     shared = {path.name: file_digest(path) for path in (root / FOLDER).glob("*.py")}
     return inputs_digest({**folder_digests(root / FOLDER / layer, layer), **shared})
+
+
+def check_key(root: Path, layer: Layer) -> str:
+    """Return the digest of all that is asked of a layer: its tests, and its facts' commands."""
+    facts = {f"fact {names}": command for names, command in layer.facts.items()}
+    return inputs_digest({"tests": layer_key(root, layer.name), **facts})
 
 
 def test_layers(
@@ -38,7 +46,7 @@ def test_layers(
     """Run the tests of some layers, in order, and return one outcome a layer.
 
     `report` is where pytest writes its JUnit file.  A layer without tests has
-    not passed: it is `not run`.
+    not passed: it is `not run`.  The outcomes' key is `layer_key`.
     """
     folders = [f"{FOLDER}/{layer}" for layer in layers if (root / FOLDER / layer).is_dir()]
     start = time.monotonic()

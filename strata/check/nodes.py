@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from strata.check.container import (
     Ended,
     container_options,
+    gpu_request,
     labels,
     remove,
     remove_network,
@@ -36,11 +37,11 @@ LOGS = "/tmp/ddp-check-logs"  # noqa: S108 - in a container of our own
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """How one container is started: its host name, its command, its part of the GPUs."""
+    """How one container is started: its host name, its command, its GPUs' numbers (none: all)."""
 
     name: str
     argv: tuple[str, ...]
-    gpus: tuple[str, ...] | None
+    gpus: tuple[str, ...]
 
 
 def plan_nodes(how: Training) -> tuple[Node, ...]:
@@ -53,7 +54,7 @@ def plan_nodes(how: Training) -> tuple[Node, ...]:
     argv += ["--nproc", how.nproc] if how.nproc else []
     argv += ["--require-gpu"] if how.gpus != "none" else []
     if how.nodes == 1:
-        return (Node(name="node0", argv=tuple(argv), gpus=None),)
+        return (Node(name="node0", argv=tuple(argv), gpus=()),)
     share = int(how.nproc) if how.nproc.isdecimal() else 1
     nodes = []
     for rank in range(how.nodes):
@@ -79,7 +80,7 @@ def run_nodes(
         network = stack.enter_context(_private_network(sdk)) if len(nodes) > 1 else None
         containers = []
         for node in nodes:
-            container = _create(sdk, image, node, how.gpus, network)
+            container = _create(sdk, image, node, how, network)
             stack.callback(remove, container)
             containers.append(container)
         for container in containers:
@@ -106,21 +107,17 @@ def _private_network(sdk: docker.DockerClient) -> Iterator[Network]:
 
 
 def _create(
-    sdk: docker.DockerClient, image: str, node: Node, gpus: str, network: Network | None
+    sdk: docker.DockerClient, image: str, node: Node, how: Training, network: Network | None
 ) -> Container:
-    options = container_options(gpus)
+    options = container_options(how)
     if network is not None:
         del options["network_mode"]
         options["network"] = network.name
         endpoint = sdk.api.create_endpoint_config(aliases=[node.name])
         options["networking_config"] = {network.name: endpoint}
-    if gpus != "none":
+    if how.gpus != "none":
         options["ulimits"] = _ulimits(sdk)
-    if gpus != "none" and node.gpus is not None:
-        from docker.types import DeviceRequest  # noqa: PLC0415 - slow to import
-
-        request = DeviceRequest(device_ids=list(node.gpus), capabilities=[["gpu"]])
-        options["device_requests"] = [request]
+        options["device_requests"] = [gpu_request(how.gpus, node.gpus)]
     return sdk.containers.create(
         image,
         list(node.argv),

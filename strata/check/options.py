@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from strata.errors import DefinitionError, Problem
+from strata.engine.facts import ALL_BY_CDI, gives_gpus
+from strata.errors import DefinitionError, HostError, Problem
+
+if TYPE_CHECKING:
+    from strata.engine import EngineFacts
 
 GPU_CHOICES = ("auto", "all", "none")
+ON_CPU = "the training check ran on the CPU with gloo"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +30,10 @@ class CheckOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class Training:
-    """How the training check runs: ranks a node, nodes, and GPUs, now "all" or "none"."""
+    """How the training check runs: ranks a node, nodes, and GPUs.
+
+    These are now "none", "all", or "all by CDI" where the engine has no other way.
+    """
 
     nproc: str = ""
     nodes: int = 1
@@ -51,3 +60,30 @@ def check_options(*, nproc: str, nodes: int, gpus: str, force: bool) -> CheckOpt
     if problems:
         raise DefinitionError(*problems)
     return CheckOptions(nproc=nproc, nodes=nodes, gpus=gpus, force=force)
+
+
+def choose_gpus(options: CheckOptions | None, host: EngineFacts) -> str:
+    """Return the GPUs of `Training`: what was asked for, else whether the engine offers any.
+
+    Raises `HostError` where it can't be known whether it does, and where it
+    offers none and all were asked for.
+    """
+    if options is None or options.gpus == "none":
+        return "none"
+    if not gives_gpus(host):
+        if options.gpus == "auto":
+            return "none"
+        raise HostError.at(
+            f"--gpus {options.gpus}",
+            "the engine gives containers no GPUs",
+            "./inv doctor says what is missing; --gpus none trains on the CPU",
+        )
+    return ALL_BY_CDI if host.gives_gpus_by_cdi else "all"
+
+
+def why_no_gpu(asked: str, chosen: str) -> str:
+    """Return why `chosen` is no GPU when `asked` was given, "" where there are some."""
+    if chosen != "none":
+        return ""
+    reason = "--gpus none was given" if asked == "none" else "the engine offers no GPU here"
+    return f"{reason}; {ON_CPU}"

@@ -6,7 +6,7 @@ import json
 import shutil
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +36,8 @@ def check_training(sdk: docker.DockerClient, image: str, how: Training, logs: Pa
     """Train in containers of `image`; the label says on what.
 
     Without GPUs the outcome reads "CPU, gloo", and never as a pass on GPUs.
-    What nodes and ranks wrote is in the folder `logs` afterwards.
+    What nodes and ranks wrote is in the folder `logs` afterwards, and so is the
+    plot; the outcome names it from the folder above, where the record is.
     """
     import docker.errors  # noqa: PLC0415 - slow to import
 
@@ -55,12 +56,13 @@ def check_training(sdk: docker.DockerClient, image: str, how: Training, logs: Pa
     if document is None:
         last = "\n".join((ends[0].stdout + ends[0].stderr).splitlines()[-20:])
         return _outcome("fail", f"exit {ends[0].code}, no report:\n{last}", start, how)
-    _draw(document, logs)
+    plot = _draw(document, logs)
     is_pass = document.get("verdict") == "pass" and all(ended.code == 0 for ended in ends)
     detail = _detail(document, how.nodes)
     if not is_pass:
         detail = f"{detail}\n{summarize(ends)}\nlogs: {logs}".strip()
-    return _outcome("pass" if is_pass else "fail", detail, start, how)
+    outcome = _outcome("pass" if is_pass else "fail", detail, start, how)
+    return replace(outcome, plot=str(plot.relative_to(logs.parent.parent)) if plot else "")
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -86,11 +88,14 @@ def _detail(document: dict[str, Any], nodes: int) -> str:
     return "\n".join([head, *failed, *left_out])
 
 
-def _draw(document: dict[str, Any], logs: Path) -> None:
-    """Keep the report, and what it draws as: bandwidth by size, throughput by ranks."""
+def _draw(document: dict[str, Any], logs: Path) -> Path | None:
+    """Keep the report, and draw bandwidth by size and throughput by ranks.
+
+    Returns the plot in `logs`, None where nothing was measured.
+    """
     measured = {p["name"] for p in document.get("phases", []) if p["outcome"] == "pass"}
     if measured.isdisjoint({"collectives", "scaling"}):
-        return
+        return None
     report, plot = logs.absolute() / "report.json", logs.absolute() / "plot.svg"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.write_text(json.dumps(document), encoding="utf-8")
@@ -102,6 +107,7 @@ def _draw(document: dict[str, Any], logs: Path) -> None:
         cwd=TRAIN,
         quiet=True,
     )
+    return logs / plot.name
 
 
 def _outcome(verdict: Verdict, detail: str, start: float, how: Training) -> Outcome:

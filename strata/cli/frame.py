@@ -9,9 +9,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from invoke import task
+from invoke import Task, task
 
 from strata.errors import StrataError
+from strata.oserror import host_error
+from strata.secrets import hide
 from strata.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -22,6 +24,24 @@ PIPE_CLOSED = 141  # 128 + SIGPIPE
 IMAGES = "an image; may repeat; without it, all images"
 VARIANT = "a set of pins: a folder of locks/"
 DRY_RUN = "say what would be done, and do nothing"
+
+
+class HelpfulTask(Task):  # type: ignore[misc]  # Invoke has no types
+    """A task that can be asked for its flags more than once.
+
+    Invoke's own gives the texts of its flags away the first time, and has none
+    left for `--help`.
+    """
+
+    help: dict[str, str]
+
+    def get_arguments(self, ignore_unknown_help: bool | None = None) -> list[Any]:
+        """Return the task's flags, each with its text."""
+        texts = dict(self.help)
+        try:
+            return list(super().get_arguments(ignore_unknown_help))
+        finally:
+            self.help = texts
 
 
 def workspace_of(context: Any) -> Workspace:
@@ -53,16 +73,20 @@ def strata_task(**options: Any) -> Callable[[Callable[..., None]], Any]:
                 _use_mirrors(args[0])
                 body(*args, **kwargs)
             except StrataError as error:
-                print(error, file=sys.stderr)
+                print(hide(str(error)), file=sys.stderr)
                 sys.exit(error.exit_code)
             except BrokenPipeError:
                 # Whoever read our output has enough of it (`./inv plan | head`).
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 sys.exit(PIPE_CLOSED)
+            except OSError as error:
+                failed = host_error(error)
+                print(hide(str(failed)), file=sys.stderr)
+                sys.exit(failed.exit_code)
             except KeyboardInterrupt:
                 print("interrupted; what was built before stays usable", file=sys.stderr)
                 sys.exit(INTERRUPTED)
 
-        return task(framed, **options)
+        return task(framed, klass=HelpfulTask, **options)
 
     return decorate

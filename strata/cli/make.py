@@ -61,6 +61,7 @@ def fetch(
     from pathlib import Path
 
     from strata.errors import DefinitionError
+    from strata.offer import refuse_foreign_base
     from strata.pipeline import prepare
 
     if not to:
@@ -72,6 +73,7 @@ def fetch(
         return
     from strata.upstream.carry import fill_folder
 
+    refuse_foreign_base(plan.variant, plan.platform)
     fill_folder(workspace, plan, Path(to).expanduser().absolute())
 
 

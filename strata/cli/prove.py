@@ -9,19 +9,31 @@ from strata.cli.frame import DRY_RUN, strata_task, workspace_of
 
 
 @strata_task(
+    name="test",
     iterable=["only"],
-    help={"only": "hand this to pytest instead of the whole suite; may repeat"},
+    help={
+        "only": "hand this to pytest instead of the whole suite; may repeat",
+        "dry-run": DRY_RUN,
+    },
 )
-def test(c: Any, only: list[str]) -> None:
+def suite(c: Any, only: list[str], dry_run: bool = False) -> None:
     """Run the whole test suite, setting up what it needs."""
     from strata.check.options import CheckOptions
     from strata.pipeline import build_images, prepare
     from strata.report import print_report
-    from strata.testing import run_tests
+    from strata.testing import FOLDERS, run_tests
 
     workspace = workspace_of(c)
-    if not only:
-        build_images(workspace, prepare(workspace, [], "embedded"), CheckOptions(), print_report)
+    plan = None if only else prepare(workspace, [], "embedded")
+    if dry_run:
+        from strata.cli.show import print_plan
+
+        if plan:
+            print_plan(workspace, plan)
+        print(f"would run pytest {' '.join(only or FOLDERS)}")
+        return
+    if plan:
+        build_images(workspace, plan, CheckOptions(), print_report)
     sys.exit(run_tests(workspace, only))
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any
 
 from strata.cli.frame import VARIANT, strata_task, workspace_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from strata.start.options import StartOptions
 
-IMAGE = "an image of the project, or a reference; a registry's is pulled"
 SETTINGS = {
+    "image": "an image of the project, or a reference; a registry's is pulled",
     "variant": VARIANT,
+    "port": "port of this machine; default: a free one",
     "public": "open the port on all addresses of this machine; without it, on its loopback alone",
     "gpus": "all, none, or auto: all where the engine offers them",
     "work": "the folder to work on; default: the current one; none for none",
@@ -21,35 +26,11 @@ SETTINGS = {
     "env": "NAME=value for the container, or NAME for its value here; may repeat",
     "dry-run": "print the docker command, and do nothing",
 }
-SERVICE_SETTINGS = {
-    **SETTINGS,
-    "image": IMAGE,
-    "port": "port of this machine; default: a free one",
-    "stop": "stop the container and remove it",
-}
+STOP = "stop the container and remove it"
 
 
-def _options(**given: Any) -> StartOptions:
-    from pathlib import Path
-
-    from strata.start.options import start_options
-
-    return start_options(cwd=Path.cwd(), **given)
-
-
-@strata_task(
-    positional=["image"],
-    iterable=["env"],
-    help={
-        **SETTINGS,
-        "image": IMAGE,
-        "port": "a port of the container's, the same on this machine",
-    },
-)
-def run(  # noqa: PLR0917 - the flags of the task
-    c: Any,
-    image: str,
-    env: list[str],
+def _shared(
+    *,
     variant: str = "embedded",
     port: str = "",
     public: bool = False,
@@ -58,60 +39,62 @@ def run(  # noqa: PLR0917 - the flags of the task
     user: str = "",
     shm: str = "",
     name: str = "",
-    dry_run: bool = False,
 ) -> None:
+    """Hold the flags that every such task has, but for `image` and `env`, in their order."""
+
+
+def container_task(image: str = "", **texts: str) -> Callable[[Callable[..., None]], Any]:
+    """Make a task whose body is given the shared flags as one `StartOptions`.
+
+    `image` is its default; without one, it must be named.  `texts` help with the
+    body's own flags.  Invoke reads flags and their short forms from the signature.
+    """
+
+    def decorate(body: Callable[..., None]) -> Any:
+        context, _, *own = signature(body).parameters.values()
+        kind = Parameter.POSITIONAL_OR_KEYWORD
+        env = Parameter("env", kind)
+        if image:
+            first = [env, Parameter("image", kind, default=image)]
+        else:
+            first = [Parameter("image", kind), env]
+        shared = [*first, *signature(_shared).parameters.values()]
+
+        @functools.wraps(body)
+        def started(c: Any, **flags: Any) -> None:
+            from pathlib import Path
+
+            from strata.start.options import start_options
+
+            given = {flag.name: flags.pop(flag.name) for flag in shared}
+            body(c, start_options(cwd=Path.cwd(), **given), **flags)
+
+        vars(started)["__signature__"] = Signature([context, *shared, *own])
+        return strata_task(
+            positional=None if image else ["image"],
+            iterable=["env"],
+            help={**SETTINGS, **texts},
+        )(started)
+
+    return decorate
+
+
+@container_task(port="a port of the container's, the same on this machine")
+def run(c: Any, options: StartOptions, *, dry_run: bool = False) -> None:
     """Run a command in a new container: ./inv run IMAGE -- CMD; without CMD, a shell."""
     import sys
 
     from strata.start.command import run_command, words_after_dashes
 
-    options = _options(
-        image=image,
-        variant=variant,
-        port=port,
-        public=public,
-        gpus=gpus,
-        work=work,
-        user=user,
-        shm=shm,
-        name=name,
-        env=env,
-    )
     run_command(workspace_of(c), options, words_after_dashes(sys.argv), dry_run=dry_run)
 
 
-@strata_task(iterable=["env"], help=SERVICE_SETTINGS)
-def jupyter(  # noqa: PLR0917 - the flags of the task
-    c: Any,
-    env: list[str],
-    image: str = "lab",
-    variant: str = "embedded",
-    port: str = "",
-    public: bool = False,
-    gpus: str = "auto",
-    work: str = "",
-    user: str = "",
-    shm: str = "",
-    name: str = "",
-    stop: bool = False,
-    dry_run: bool = False,
-) -> None:
+@container_task(image="lab", stop=STOP)
+def jupyter(c: Any, options: StartOptions, *, stop: bool = False, dry_run: bool = False) -> None:
     """Start JupyterLab in the background and print its link: ./inv jupyter [IMAGE]."""
     from strata.start.serve import show_command, start_jupyter, stop_service
     from strata.start.services import JUPYTER
 
-    options = _options(
-        image=image,
-        variant=variant,
-        port=port,
-        public=public,
-        gpus=gpus,
-        work=work,
-        user=user,
-        shm=shm,
-        name=name,
-        env=env,
-    )
     workspace = workspace_of(c)
     if stop:
         print(stop_service(workspace, JUPYTER, options, dry_run=dry_run))
@@ -121,26 +104,16 @@ def jupyter(  # noqa: PLR0917 - the flags of the task
         print(start_jupyter(workspace, options))
 
 
-@strata_task(
-    iterable=["env"],
-    help={
-        **SERVICE_SETTINGS,
-        "key": "file of the public key to let in; default: ssh-agent's and those of ~/.ssh",
-        "config": "print the block for ~/.ssh/config in place of the command",
-    },
+@container_task(
+    image="remote",
+    stop=STOP,
+    key="file of the public key to let in; default: ssh-agent's and those of ~/.ssh",
+    config="print the block for ~/.ssh/config in place of the command",
 )
-def ssh(  # noqa: PLR0917 - the flags of the task
+def ssh(
     c: Any,
-    env: list[str],
-    image: str = "remote",
-    variant: str = "embedded",
-    port: str = "",
-    public: bool = False,
-    gpus: str = "auto",
-    work: str = "",
-    user: str = "",
-    shm: str = "",
-    name: str = "",
+    options: StartOptions,
+    *,
     key: str = "",
     config: bool = False,
     stop: bool = False,
@@ -153,18 +126,6 @@ def ssh(  # noqa: PLR0917 - the flags of the task
     from strata.start.serve import show_command, start_ssh, stop_service
     from strata.start.services import SSH
 
-    options = _options(
-        image=image,
-        variant=variant,
-        port=port,
-        public=public,
-        gpus=gpus,
-        work=work,
-        user=user,
-        shm=shm,
-        name=name,
-        env=env,
-    )
     workspace = workspace_of(c)
     if stop:
         print(stop_service(workspace, SSH, options, dry_run=dry_run))

@@ -12,7 +12,7 @@ from strata.cli.frame import DRY_RUN, VARIANT, strata_task, workspace_of
         "variant": VARIANT,
         "check": "only say, offline, whether the lock is current",
         "channel": "a folder or URL to solve against; the lock still names the public channel",
-        "cooldown": "take no package that was built less than so many days ago",
+        "cooldown": "take no package built less than so many days ago; not for embedded's wheels",
         "markdown": "write the table of changes to this file, too",
         "dry-run": "solve and say what would change, and write no lock",
     }

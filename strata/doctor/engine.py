@@ -10,14 +10,13 @@ from doctor.findings import ERROR, INFO, OK, UNKNOWN, WARNING, Finding
 from strata.doctor.gpus import ROOTLESS_FIX, cdi_drivers, judge_gpus
 from strata.engine.connect import PATIENCE, client, unreachable
 from strata.engine.facts import (
-    GIGABYTE,
-    NEEDED_BYTES,
     EngineFacts,
     buildx_version,
     facts_of,
     problems_of,
 )
 from strata.engine.find import find_engine
+from strata.engine.room import GIGABYTE, NEEDED_BYTES
 from strata.errors import HostError, Problem
 
 if TYPE_CHECKING:
@@ -76,9 +75,6 @@ def probe_engine(workspace: Workspace) -> EngineState | tuple[Problem, ...] | No
         return state_of(engine, info, version, buildx_version(engine))
     except HostError as error:
         return error.problems
-    except PermissionError as denied:  # a CDI file that only root may read
-        name = str(denied.filename)
-        return (Problem(where=name, what="it may not be read", fix=f"sudo chmod a+r {name}"),)
 
 
 def state_of(
@@ -97,7 +93,7 @@ def state_of(
         is_local=is_local,
         runtimes=tuple(sorted(info.get("Runtimes") or ())),
         cdi_folders=folders,
-        cdi_drivers=cdi_drivers(folders) if is_local else {},
+        cdi_drivers=cdi_drivers(facts.cdi.found),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from doctor.findings import ERROR, INFO, OK, UNKNOWN, WARNING, Finding
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
 
     from doctor.facts import Nvidia
     from strata.doctor.engine import EngineState
+    from strata.engine.cdi import CdiFile
 
 CHECK = "engine-gpus"
 TOOLKIT_FIX = (
@@ -30,15 +30,10 @@ ROOTLESS_FIX = (
 LIBRARY = re.compile(r"libcuda\.so\.(\d+\.\d+(?:\.\d+)?)")
 
 
-def cdi_drivers(folders: Iterable[str]) -> dict[str, str]:
+def cdi_drivers(specifications: Iterable[CdiFile]) -> dict[str, str]:
     """Return the driver's version by the path of each file that mounts its libcuda."""
-    found = {}
-    for folder in folders:
-        for file in sorted(Path(folder).glob("*.[jy]*")):
-            version = LIBRARY.search(file.read_text(errors="replace"))
-            if version:
-                found[str(file)] = version[1]
-    return found
+    versions = {str(one.file): LIBRARY.search(one.text) for one in specifications}
+    return {file: version[1] for file, version in versions.items() if version}
 
 
 def judge_gpus(state: EngineState, nvidia: Nvidia) -> Finding:
@@ -47,7 +42,15 @@ def judge_gpus(state: EngineState, nvidia: Nvidia) -> Finding:
         if state.facts.offers_gpus:
             return Finding(CHECK, OK, "the engine, on another machine, can give containers GPUs")
         return Finding(CHECK, UNKNOWN, "the engine is on another machine, and offers no GPU")
-    return _stale(state, nvidia) or _offer(state, nvidia)
+    return _unread(state) or _stale(state, nvidia) or _offer(state, nvidia)
+
+
+def _unread(state: EngineState) -> Finding | None:
+    problems = state.facts.cdi.problems
+    if not problems:
+        return None
+    told = "; ".join(f"{problem.where} {problem.what}" for problem in problems)
+    return Finding(CHECK, WARNING, told, "; ".join(problem.fix for problem in problems))
 
 
 def _stale(state: EngineState, nvidia: Nvidia) -> Finding | None:

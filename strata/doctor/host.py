@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from doctor.checks import judge
@@ -11,7 +10,7 @@ from doctor.findings import OK, UNKNOWN, WARNING, Finding
 from doctor.main import probe
 from strata.doctor.engine import judge_engine, probe_engine
 from strata.doctor.variants import judge_variants, probe_needs
-from strata.engine.facts import GIGABYTE, NEEDED_BYTES
+from strata.engine.room import CACHE_FIX, GIGABYTE, NEEDED_BYTES, free_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from strata.workspace import Workspace
 
-DISK_FIX = "make room there (./inv clean empties the cache), or move it: STRATA_CACHE=/larger/disk"
 # The documentation's table of what is asked on the host alone.
 HOST_ONLY = """\
 | `engine` | a Docker engine runs, is new enough, has the containerd image store, buildx and room |
@@ -42,15 +40,6 @@ def examine_host(workspace: Workspace) -> list[Finding]:
     ]
 
 
-def free_bytes(folder: Path) -> int | None:
-    """Return the room in bytes where `folder` is or would be; None if that can't be asked."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    try:
-        return shutil.disk_usage(there).free
-    except OSError:
-        return None
-
-
 def judge_disk(rooms: Mapping[str, tuple[Path, int | None]]) -> Finding:
     """Judge the room in bytes of each folder that a build writes to."""
     told = [
@@ -61,7 +50,7 @@ def judge_disk(rooms: Mapping[str, tuple[Path, int | None]]) -> Finding:
     evidence = "; ".join(told)
     if any(free is not None and free < NEEDED_BYTES for free in frees):
         need = f"a first build needs up to {NEEDED_BYTES / GIGABYTE:.0f} GB"
-        return Finding("disk", WARNING, f"{evidence}; {need}", DISK_FIX)
+        return Finding("disk", WARNING, f"{evidence}; {need}", CACHE_FIX)
     if None in frees:
         return Finding("disk", UNKNOWN, evidence)
     return Finding("disk", OK, evidence)

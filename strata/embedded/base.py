@@ -87,7 +87,7 @@ def make_base(workspace: Workspace, bootstrap: BootstrapBase, epoch: int) -> Pat
 
     Raises `DefinitionError` for a mirror that would put a password into the
     image, `HostError` where apt knows no mirror or mmdebstrap can't be
-    installed, `BuildError` when the bootstrap fails.
+    installed, `BuildError` when the bootstrap fails or writes nothing.
     """
     architecture = apt.architecture()
     sources = sources_for(bootstrap.suite, apt.index_targets(), own_codename())
@@ -116,6 +116,12 @@ def make_base(workspace: Workspace, bootstrap: BootstrapBase, epoch: int) -> Pat
             log=log,
         )
         seconds = time.monotonic() - began
+        if not (unfinished.exists() and unfinished.stat().st_size):
+            raise BuildError.at(
+                WHERE,
+                f"mmdebstrap ended with 0 and has written no {unfinished}",
+                f"read {log}; see which mmdebstrap is first on PATH: {shutil.which('mmdebstrap')}",
+            )
         print(f"base: {unfinished.stat().st_size / MEGABYTE:.0f} MB in {seconds:.0f} s")
         checksum_file(tar).write_text(f"{sha256(unfinished)}  {tar.name}\n")
         unfinished.replace(tar)

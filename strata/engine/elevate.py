@@ -8,6 +8,7 @@ from pathlib import Path
 
 from strata import apt
 from strata.errors import HostError, StrataError
+from strata.oserror import host_error
 from strata.run import run
 
 CODE = Path(__file__).resolve().parents[2]
@@ -48,6 +49,10 @@ def _main(verb: str, root: Path) -> int:
     except StrataError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        failed = host_error(error)
+        print(failed, file=sys.stderr)
+        return failed.exit_code
     return 0
 
 

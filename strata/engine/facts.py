@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from strata.engine.cdi import CdiFiles, read_cdi
 from strata.engine.connect import PATIENCE, client, unreachable
+from strata.engine.room import LITTLE_BYTES, engine_room, free_bytes, room_problems
 from strata.errors import HostError, Problem
 from strata.run import run
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 
 OLDEST_ENGINE = (24,)
 OLDEST_BUILDX = (0, 13)
-GIGABYTE = 1_000_000_000
-NEEDED_BYTES = 5 * GIGABYTE
 CONTAINERD_STORE = "io.containerd.snapshotter.v1"
 NVIDIA_DEVICE = "nvidia.com/gpu"
+NVIDIA_RUNTIME = "nvidia"
+# How containers get the GPUs that an engine knows by CDI files alone, without NVIDIA's runtime.
+ALL_BY_CDI = "all by CDI"
 BUILDX_FIX = (
     "install Docker's buildx plugin, 0.13 or newer: sudo apt-get install docker-buildx"
     " (docker-buildx-plugin from Docker's own repository)"
@@ -41,7 +43,9 @@ class EngineFacts:
 
     `buildx` is the client's plugin ("" when there is none).  `free_bytes` is
     None when the data root is not on this machine.  `offers_gpus` means that
-    containers can be given NVIDIA GPUs, not that there are any.
+    containers can be given NVIDIA GPUs, not that there are any, and
+    `has_nvidia_runtime` that it does so for `--gpus`; `cdi` are the CDI files of
+    its folders, where those are on this machine.
     """
 
     product: str
@@ -52,13 +56,20 @@ class EngineFacts:
     storage_driver: str
     has_containerd_store: bool
     offers_gpus: bool
+    has_nvidia_runtime: bool = False
+    cdi: CdiFiles = field(default_factory=CdiFiles)
+
+    @property
+    def gives_gpus_by_cdi(self) -> bool:
+        """Whether GPUs must be named as CDI devices: the engine has no runtime for `--gpus`."""
+        return self.offers_gpus and not self.has_nvidia_runtime
 
 
-def check_engine(engine: Engine, need_bytes: int = NEEDED_BYTES) -> EngineFacts:
+def check_engine(engine: Engine, need_bytes: int = LITTLE_BYTES) -> EngineFacts:
     """Ask the engine what it is; raise `HostError` with all that is wrong with it.
 
     `need_bytes` is how much must be free on its data root, where that is on
-    this machine.
+    this machine; what a build needs is asked when there is something to build.
     """
     # Any failure of the SDK here has one meaning: it is no engine that answers.
     import docker.errors  # noqa: PLC0415
@@ -83,31 +94,40 @@ def facts_of(
     components = version.get("Components") or [{"Name": "Engine"}]
     root = Path(info["DockerRootDir"])
     is_here = is_local and root.exists()
+    cdi = read_cdi(info.get("CDISpecDirs") or ()) if is_local else CdiFiles()
     return EngineFacts(
         product=str(components[0]["Name"]),
         version=str(version["Version"]),
         buildx=buildx,
         data_root=str(root),
-        free_bytes=shutil.disk_usage(root).free if is_here else None,
+        free_bytes=free_bytes(root) if is_here else None,
         storage_driver=str(info["Driver"]),
         has_containerd_store=["driver-type", CONTAINERD_STORE] in (info.get("DriverStatus") or []),
-        offers_gpus=_offers_gpus(info, is_local=is_local),
+        offers_gpus=_offers_gpus(info, cdi),
+        has_nvidia_runtime=_has_nvidia_runtime(info),
+        cdi=cdi,
     )
 
 
-def _offers_gpus(info: Mapping[str, Any], *, is_local: bool) -> bool:
-    if "nvidia" in (info.get("Runtimes") or {}):
+def gives_gpus(facts: EngineFacts) -> bool:
+    """Tell whether containers can be given GPUs; `HostError` where a CDI file leaves it open."""
+    if not facts.offers_gpus and facts.cdi.problems:
+        raise HostError(*facts.cdi.problems)
+    return facts.offers_gpus
+
+
+def _has_nvidia_runtime(info: Mapping[str, Any]) -> bool:
+    return NVIDIA_RUNTIME in (info.get("Runtimes") or {})
+
+
+def _offers_gpus(info: Mapping[str, Any], cdi: CdiFiles) -> bool:
+    if _has_nvidia_runtime(info):
         return True
     # Engines from 28.2 on list the devices; older ones only say where CDI files are.
     found = info.get("DiscoveredDevices") or []
     if any(str(device.get("ID", "")).startswith(NVIDIA_DEVICE) for device in found):
         return True
-    folders = [Path(folder) for folder in info.get("CDISpecDirs") or []] if is_local else []
-    return any(
-        NVIDIA_DEVICE in file.read_text(errors="replace")
-        for folder in folders
-        for file in folder.glob("*.[jy]*")
-    )
+    return any(specification.kind == NVIDIA_DEVICE for specification in cdi.found)
 
 
 def problems_of(facts: EngineFacts, engine: Engine, need_bytes: int) -> tuple[Problem, ...]:
@@ -128,13 +148,9 @@ def problems_of(facts: EngineFacts, engine: Engine, need_bytes: int) -> tuple[Pr
         problems.append(
             (f"buildx is {facts.buildx}, and 0.13 is the oldest that works", BUILDX_FIX)
         )
-    if facts.free_bytes is not None and facts.free_bytes < need_bytes:
-        full = (
-            f"{facts.data_root} has {facts.free_bytes / GIGABYTE:.1f} GB free,"
-            f" and {need_bytes / GIGABYTE:.1f} GB are needed"
-        )
-        problems.append((full, "make room there: docker system df, then docker system prune"))
-    return tuple(Problem(where=where, what=what, fix=fix) for what, fix in problems)
+    told = tuple(Problem(where=where, what=what, fix=fix) for what, fix in problems)
+    room = engine_room(engine, Path(facts.data_root), facts.free_bytes, need_bytes)
+    return (*told, *room_problems([room]))
 
 
 def version_tuple(text: str) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ from strata import apt
 from strata.engine.connect import UNIX, Engine, answers, knock
 from strata.engine.daemon import SYSTEM_PATH, say, start_detached, wait_until
 from strata.engine.find import SYSTEM_SOCKET
+from strata.engine.membership import go_on_as_member
 from strata.engine.packages import (
     ALL_PACKAGES,
     BY_HAND,
@@ -44,6 +45,7 @@ DAEMON_LOG = Path("/var/log/strata-dockerd.log")
 def install_engine() -> Engine:
     """Install what is missing, start the system's engine, and return it.
 
+    A user who is not root joins Docker's group, and the command begins anew.
     Raises `HostError` with the way out where we can't or may not.
     """
     machine = read_machine(tuple(PACKAGES))
@@ -62,6 +64,8 @@ def install_engine() -> Engine:
     # Where a package's installation starts services, it has started this one.
     if not is_listening(engine):
         start_system_engine(engine, prefix)
+    if isinstance(knock(engine), PermissionError):
+        go_on_as_member(prefix)
     return engine
 
 

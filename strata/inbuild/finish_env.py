@@ -115,7 +115,8 @@ def normalise(prefix: Path, entries: list[dict[str, str]], compiled: dict[str, s
     """Rewrite the packages' records so that they are alike in every build.
 
     No cache paths, the lock's URL and hashes, mode 0644, and the compiled
-    modules among the files, so that removing a package removes them too.
+    modules among the files, so that removing a package removes them too.  Of a
+    file that is the same in two packages, the one that rattler put aside is gone.
     """
     for entry in entries:
         path = record_path(prefix, entry)
@@ -125,13 +126,19 @@ def normalise(prefix: Path, entries: list[dict[str, str]], compiled: dict[str, s
         record["url"] = entry["url"]
         record["channel"] = entry["url"].rsplit("/", 2)[0]
         record["md5"], record["sha256"] = entry["md5"], entry["sha256"]
+        aside = {}
+        for item in record["paths_data"]["paths"]:
+            if original := item.pop("original_path", None):
+                aside[item["_path"]] = original
+                item["_path"] = original
         paths = {item["_path"]: item for item in record["paths_data"]["paths"]}
         for module in list(paths):
             if module in compiled:
                 own = compiled[module]
                 paths[own] = {"_path": own, "path_type": "pyc_file"}
         record["paths_data"]["paths"] = [paths[name] for name in sorted(paths)]
-        record["files"] = sorted(paths.keys() | set(record["files"]))
+        files = {aside.get(file, file) for file in record["files"]}
+        record["files"] = sorted(paths.keys() | files)
         fresh = path.with_name(f".{path.name}.new")
         fresh.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         fresh.chmod(0o644)

@@ -88,7 +88,6 @@ def install(slice_path: Path, packages: Path, prefix: Path, cache: Path, epoch: 
         shutil.rmtree(cache, ignore_errors=True)
     if "CACHEDIR.TAG" not in before:  # rattler's mark; an environment is no cache
         (prefix / "CACHEDIR.TAG").unlink(missing_ok=True)
-    refuse_clashes(prefix)
     refuse_changes(prefix, before)
     say(f"installed {len(entries)} packages")
     finish(slice_path, prefix, epoch)
@@ -187,9 +186,10 @@ def link(archives: dict[str, Path], prefix: Path, cache: Path) -> None:
 
 
 def finish(slice_path: Path, prefix: Path, epoch: int) -> None:
-    """Compile, normalise and protect the prefix, in programs without rattler."""
+    """Settle clashes, compile, normalise and protect the prefix, in programs without rattler."""
+    clashes, protect = ["clash_env.py", str(prefix)], ["protect_env.py", str(prefix)]
     whole = ["finish_env.py", str(slice_path), str(prefix), str(epoch)]
-    for name, *arguments in (whole, ["protect_env.py", str(prefix)]):
+    for name, *arguments in (clashes, whole, protect):
         argv = [sys.executable, "-B", str(Path(__file__).with_name(name)), *arguments]
         code = subprocess.run(argv, check=False).returncode
         if code != 0:
@@ -206,21 +206,6 @@ def snapshot(prefix: Path) -> Snapshot:
             times = (stat.st_mtime_ns, stat.st_ctime_ns)
             found[os.path.relpath(path, prefix)] = (stat.st_ino, stat.st_mode, stat.st_size, *times)
     return found
-
-
-def refuse_clashes(prefix: Path) -> None:
-    """Fail where rattler put a file aside because another package has one of that name."""
-    aside = prefix / "__clobbers__"
-    files = [path.relative_to(aside) for path in sorted(aside.rglob("*")) if not path.is_dir()]
-    if files:
-        first = ", ".join(
-            f"{path.relative_to(path.parts[0])} ({path.parts[0]})" for path in files[:5]
-        )
-        raise InstallError(
-            FAILED,
-            f"{prefix}: {len(files)} files are in two packages: {first}",
-            "leave one of the packages out: what an image gets must not depend on their order",
-        )
 
 
 def refuse_changes(prefix: Path, before: Snapshot) -> None:

@@ -9,6 +9,7 @@ from strata.lock.model import (
     LockedPackage,
     LockInputs,
     inputs_digest,
+    packages_digest,
 )
 from strata.lock.read import read_lock
 from strata.lock.slice import slice_document, slice_for
@@ -27,6 +28,7 @@ __all__ = [
     "downloads",
     "inputs_digest",
     "lock_inputs",
+    "packages_digest",
     "read_lock",
     "slice_document",
     "slice_for",

@@ -13,16 +13,19 @@ if TYPE_CHECKING:
 # The oldest driver that a family of CUDA runs on ("minor version compatibility"): NVIDIA,
 # CUDA Compatibility, https://docs.nvidia.com/deploy/cuda-compatibility/, table 1.
 OLDEST_DRIVER = {"11": "450.80.02", "12": "525.60.13", "13": "580"}
-# These carry the accelerator in their build: cuda129_mkl_py312_…, cpu_mkl_py312_….
+# These carry the accelerator in their build: cuda129_mkl_py312_…, cuda13_…, cuda_py313_…,
+# cpu_mkl_py312_….
 BUILT_FOR_ONE = ("libtorch", "pytorch", "torchvision")
 # What trains on several GPUs needs.
 NEEDED = ("nccl",)
 RUNTIME = re.compile(
-    r"(cuda-(?!version\Z).+|cudatoolkit|(lib)?cudnn|cutensor|nccl|nvidia-(?!ml-py\Z).+|pytorch-gpu"
-    r"|lib(cublas|cudss|cufft|cufile|curand|cusolver|cusparse|cusparselt|magma|npp|nvjitlink"
-    r"|nvjpeg|nvptxcompiler|nvrtc)([-_].+)?)\Z"
+    r"(cuda-(?!version\Z).+|cudatoolkit|(lib)?(cudnn|cutensor)([-_].+)?|nccl|nvidia-(?!ml-py\Z).+"
+    r"|pytorch-gpu|lib(cublas|cudss|cufft|cufile|curand|cusolver|cusparse|cusparselt|magma|npp"
+    r"|nvjitlink|nvjpeg|nvptxcompiler|nvrtc|nvshmem\d*)([-_].+)?)\Z"
 )
-CUDA_BUILD = re.compile(r"(?:\A|_)cuda_?(\d+)(\d)(?:_|py|\Z)")
+FOR_CUDA = re.compile(r"(?:\A|_)cuda")
+# Family and minor version, as far as the build says them.
+CUDA_BUILD = re.compile(r"(?:\A|_)cuda_?(?:(\d\d)(\d?))?(?:_|py|\Z)")
 
 
 def cuda_version(packages: Mapping[str, LockedPackage]) -> str:
@@ -47,7 +50,7 @@ def _without_cuda(packages: Mapping[str, LockedPackage]) -> Iterator[str]:
     for name, package in packages.items():
         if RUNTIME.match(name):
             yield f"{name} {package.version} is of CUDA, and the accelerator is cpu"
-        elif name in BUILT_FOR_ONE and "cuda" in package.build:
+        elif FOR_CUDA.search(package.build):
             yield f"{name} is the build {package.build}, and the accelerator is cpu"
 
 
@@ -62,8 +65,9 @@ def _with_cuda(
         built = CUDA_BUILD.search(package.build)
         if built is None:
             yield f"{name} is the build {package.build}, and the accelerator is cuda"
-        elif family and built[1] != family:
-            yield f"{name} is built for CUDA {built[1]}.{built[2]}, and the runtime is {version}"
+        elif family and built[1] and built[1] != family:
+            for_one = f"{built[1]}.{built[2]}".rstrip(".")
+            yield f"{name} is built for CUDA {for_one}, and the runtime is {version}"
     if not version:
         yield "there is no CUDA runtime, and the accelerator is cuda"
         return

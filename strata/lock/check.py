@@ -9,7 +9,7 @@ from strata.errors import LockError, Problem, closest
 from strata.lock.accelerator import accelerator_faults
 from strata.lock.document import shown
 from strata.lock.families import family_faults
-from strata.lock.model import facts_digest, inputs_digest
+from strata.lock.model import facts_digest, inputs_digest, packages_digest
 from strata.lock.read import read_lock, relock
 from strata.lock.slice import MissingPackageError, closure, dependencies
 from strata.lock.urls import base_of, is_defaults, is_local, mask, secret_in
@@ -39,6 +39,8 @@ def check_lock(lock_path: Path, inputs: LockInputs) -> list[Problem]:
                 problems += _layers(lock, platform, inputs)
                 problems += _content(lock, platform, inputs)
         problems += _pins(lock, inputs)
+    if not problems:  # else it is told already what was changed
+        problems += _altered(lock)
     return problems
 
 
@@ -71,6 +73,13 @@ def _stale(lock: Lock, inputs: LockInputs) -> Iterator[Problem]:
         yield _problem(lock, f"the lock is stale: {what}", _place(fact, inputs))
 
 
+def _altered(lock: Lock) -> Iterator[Problem]:
+    """Find what looks right and was not solved: another hash, a merge of two locks."""
+    packages = ((p.platform, p.name, p.url, p.sha256) for p in lock.packages)
+    if packages_digest(packages) != lock.packages_digest:
+        yield _problem(lock, "its packages are not those that were solved: somebody edited them")
+
+
 def _place(fact: str, inputs: LockInputs) -> str:
     """Return where a fact was read, or the file where it would stand."""
     while fact not in inputs.places and "." in fact:
@@ -81,7 +90,7 @@ def _place(fact: str, inputs: LockInputs) -> str:
 def _platforms(lock: Lock, inputs: LockInputs) -> Iterator[Problem]:
     solved = {package.platform for package in lock.packages}
     for platform in inputs.platforms:
-        is_empty = bool(inputs.environments) and platform not in solved
+        is_empty = bool(inputs.on(platform)) and platform not in solved
         if platform not in lock.platforms or is_empty:
             yield _problem(lock, f"holds no packages for {platform}")
 

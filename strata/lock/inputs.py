@@ -12,7 +12,7 @@ from strata.errors import DefinitionError, closest
 from strata.lock.document import Document, shown
 from strata.lock.model import ANY_VERSION, Environment, LockInputs
 from strata.lock.reader import DefinitionReader
-from strata.lock.urls import is_defaults, is_local, mask, secret_in
+from strata.lock.urls import is_defaults, is_local, mask, secret_in, split
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,6 +128,8 @@ class _Reader(DefinitionReader):
             where = document.where("channels", index)
             if not isinstance(channel, str):
                 self.add(where, f"{channel!r} is not a channel", "write a channel's name or URL")
+            elif split(channel) is None:
+                self.add(where, f'"{mask(channel)}" is no URL', "write a channel's name or URL")
             elif kind := secret_in(channel):
                 self.add(
                     where,

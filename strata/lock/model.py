@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 INPUTS_SCHEMA = "strata.lock-inputs/1"
+PACKAGES_SCHEMA = "strata.lock-packages/1"
 ANY_VERSION = "*"
 
 
@@ -106,6 +107,15 @@ def inputs_digest(inputs: LockInputs) -> str:
     return facts_digest(inputs.facts())
 
 
+def packages_digest(packages: Iterable[tuple[str, str, str, str]]) -> str:
+    """Return `sha256:…` of a lock's packages, in whatever order.
+
+    Each is its platform, name, URL and sha256 (64 hex digits).
+    """
+    document = {"schema": PACKAGES_SCHEMA, "packages": sorted(packages)}
+    return f"sha256:{hashlib.sha256(json.dumps(document).encode()).hexdigest()}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LockedPackage:
     """One package of a lock, for one platform.
@@ -137,8 +147,8 @@ class LockedPackage:
 class Lock:
     """A read `conda-lock.yml`.
 
-    `inputs_digest` is empty and `facts` has no entries in a lock that strata
-    did not write.
+    `inputs_digest` and `packages_digest` are what it says of itself; they are empty
+    and `facts` has no entries in a lock that strata did not write.
     """
 
     path: Path
@@ -147,6 +157,7 @@ class Lock:
     platforms: tuple[str, ...]
     inputs_digest: str
     facts: Mapping[str, str]
+    packages_digest: str = ""
 
     @property
     def accelerator(self) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from strata.errors import LockError, Problem
 from strata.lock.document import Document, load, shown
 from strata.lock.model import Lock, LockedPackage
-from strata.lock.urls import mask
+from strata.lock.urls import mask, split
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FORMAT = 1
 DIGEST_KEY = "strata-inputs-digest"
+PACKAGES_KEY = "strata-packages-digest"
 FACT_PREFIX = "strata-input."
 # conda-lock's format has no sizes: they stand in its custom metadata, one a package.
 SIZE_PREFIX = "strata-size."
@@ -61,6 +62,7 @@ def read_lock(path: Path) -> Lock:
         ),
         platforms=tuple(str(platform) for platform in metadata.list("platforms")),
         inputs_digest=custom.get(DIGEST_KEY, ""),
+        packages_digest=custom.get(PACKAGES_KEY, ""),
         facts={
             key.removeprefix(FACT_PREFIX): value
             for key, value in custom.items()
@@ -136,10 +138,13 @@ def size_key(platform: str, name: str) -> str:
 
 def _package(entry: _Entry, custom: dict[str, str]) -> LockedPackage:
     url, name, version = entry.text("url"), entry.text("name"), entry.text("version")
-    filename = unquote(PurePosixPath(urlsplit(url).path).name)
+    parts = split(url)
+    filename = unquote(PurePosixPath(parts.path).name) if parts else ""
     stem = next((filename.removesuffix(end) for end in SUFFIXES if filename.endswith(end)), "")
     build = stem.rsplit("-", 1)[-1]
-    if url and stem != f"{name}-{version}-{build}":
+    if parts is None:
+        entry.add("url", f"{url} is no URL")
+    elif url and stem != f"{name}-{version}-{build}":
         entry.add("url", f"the file {filename} is not a package of {name} {version}")
     if (manager := entry.text("manager")) != "conda" and manager:
         entry.add("manager", f"comes from {manager}; a lock holds conda packages alone")

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from strata.errors import DefinitionError, LockError
+from strata.errors import BuildError, DefinitionError, LockError
 from strata.lock.changes import Solved, compare
 from strata.lock.check import check_lock
 from strata.lock.document import shown
@@ -21,10 +21,18 @@ from strata.run import run
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from strata.errors import StrataError
     from strata.lock.changes import Order
     from strata.lock.model import Lock, LockInputs
 
 SOLVE_TIMEOUT = 900.0  # seconds; a GPU variant for two platforms takes about 60
+# What each kind of the solver's problems is for us, and what to do about it.
+FAILURES: dict[str, tuple[type[StrataError], str]] = {
+    "specs": (LockError, "change the specs or the pins, then {}"),
+    "address": (DefinitionError, "write a URL, or the path of a folder"),
+    "folder": (LockError, "index that folder anew, or name another one: --channel DIR"),
+    "network": (BuildError, "check the network, or name a mirror: docs/mirrors.md"),
+}
 
 
 def solve_lock(
@@ -48,9 +56,9 @@ def solve_lock(
     bytes.  A lock that is there stays untouched until a good one takes its
     place, and with `dry_run` for ever.
 
-    Raises `LockError` when there is no solution or the solver fails,
-    `DefinitionError` when `canonical_url` is not one of the channels or a pin
-    pins nothing.
+    Raises `LockError` when there is no solution, the folder is no channel or the
+    solver fails, `BuildError` when a channel can't be asked, `DefinitionError`
+    when `canonical_url` is not one of the channels or a pin pins nothing.
     """
     if (channel_dir or mirror_url) and canonical_url not in inputs.channels:
         raise DefinitionError.at(
@@ -113,11 +121,8 @@ def _solve(request: dict[str, object], fresh: Path, out: Path) -> Order:
     )
     answer = json.loads(outcome.read_text(encoding="utf-8"))
     if problem := answer["problem"]:
-        raise LockError.at(
-            problem["where"],
-            mask(problem["what"]),
-            f"change the specs or the pins, then {relock(out)}",
-        )
+        error, fix = FAILURES[problem["kind"]]
+        raise error.at(mask(problem["where"]), mask(problem["what"]), fix.format(relock(out)))
     order: Order = answer["order"]
     return order
 

@@ -2,8 +2,9 @@
 
 `solve.py` starts it as `python -m strata.lock.solver REQUEST.json OUTCOME.json`,
 because rattler may crash when the interpreter ends, after its work is done.
-The outcome is `{"problem": null, "order": …}`, or a problem's place and text;
-`order` says for each package of the lock before whether its new version is
+The outcome is `{"problem": null, "order": …}`, or a problem's kind, place and text:
+the `specs` have no solution, a channel's `address`, its `folder` or the `network`
+to it is no good; `order` says for each package of the lock before whether its new version is
 higher (1), lower (-1) or the same (0), as conda orders versions.
 """
 
@@ -19,7 +20,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rattler
-from rattler.exceptions import GatewayError, InvalidMatchSpecError, SolverError
+from rattler.exceptions import (
+    GatewayError,
+    InvalidChannelError,
+    InvalidMatchSpecError,
+    SolverError,
+)
 
 from strata.lock.urls import base_of
 
@@ -28,13 +34,14 @@ if TYPE_CHECKING:
 
 
 class UnsolvableError(Exception):
-    """The request can't be solved: the place of the reason, and the reason."""
+    """The request can't be solved: the place of the reason, the reason, and its kind."""
 
-    def __init__(self, where: str, what: str) -> None:
-        """Keep place and reason."""
-        super().__init__(where, what)
+    def __init__(self, where: str, what: str, kind: str = "specs") -> None:
+        """Keep place, reason and kind."""
+        super().__init__(where, what, kind)
         self.where = where
         self.what = what
+        self.kind = kind
 
 
 def main(request_path: str, outcome_path: str) -> None:
@@ -50,7 +57,7 @@ def main(request_path: str, outcome_path: str) -> None:
         write_lock(request, entries)
         order = _order(request["before"], entries)
     except UnsolvableError as failure:
-        problem = {"where": failure.where, "what": failure.what}
+        problem = {"kind": failure.kind, "where": failure.where, "what": failure.what}
     outcome = {"problem": problem, "order": order}
     Path(outcome_path).write_text(json.dumps(outcome), encoding="utf-8")
 
@@ -71,20 +78,16 @@ def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, 
     """Solve all layers of one platform together; return plain entries."""
     subdir = platform["subdir"]
     newest = request["newest"]
-    sources: list[Any] = []
-    for channel in request["channels"]:
-        if channel != request["canonical_url"] or request["channel_dir"] is None:
-            is_mirrored = channel == request["canonical_url"] and request["mirror_url"]
-            place = request["mirror_url"] if is_mirrored else channel
-            sources.append(rattler.Channel(os.path.expandvars(place)))
-            continue
-        # The folder stands for the URL, so that records carry the URL.
-        folder = Path(request["channel_dir"])
-        sources += [
-            rattler.SparseRepoData(rattler.Channel(channel), name, folder / name / "repodata.json")
-            for name in (subdir, "noarch")
-            if (folder / name / "repodata.json").is_file()
-        ]
+    places = _places(request)
+    sources = [
+        source
+        for channel, place in places.items()
+        for source in (
+            _records(channel, Path(request["channel_dir"]), subdir)
+            if place == request["channel_dir"]
+            else [_channel(place)]
+        )
+    ]
     try:
         records = asyncio.run(
             rattler.solve(
@@ -106,8 +109,39 @@ def _solve(request: dict[str, Any], platform: dict[str, Any]) -> list[dict[str, 
         reason = "\n".join(dict.fromkeys(str(failure).splitlines()))
         raise UnsolvableError(request["pins"], f"{subdir}: {reason}") from None
     except GatewayError as failure:
-        raise UnsolvableError(request["pins"], f"a channel can't be read: {failure}") from None
+        # Of a folder, too, what the solve asks for is read only here.
+        kind = "folder" if set(places.values()) == {request["channel_dir"]} else "network"
+        what = f"can't be read: {failure}"
+        raise UnsolvableError(" ".join(places.values()), what, kind) from None
     return [_entry(record, subdir, request) for record in records]
+
+
+def _places(request: dict[str, Any]) -> dict[str, str]:
+    """Return where each channel is read: a folder, or a URL, which may hold `$VAR`."""
+    places = {channel: channel for channel in request["channels"]}
+    if stand_in := request["channel_dir"] or request["mirror_url"]:
+        places[request["canonical_url"]] = stand_in
+    return places
+
+
+def _channel(place: str) -> rattler.Channel:
+    try:
+        return rattler.Channel(os.path.expandvars(place))
+    except InvalidChannelError as failure:
+        raise UnsolvableError(place, f"is no channel: {failure}", "address") from None
+
+
+def _records(channel: str, folder: Path, subdir: str) -> list[rattler.SparseRepoData]:
+    """Return the records of a folder that stands for a URL, so that they carry the URL."""
+    files = {name: folder / name / "repodata.json" for name in (subdir, "noarch")}
+    there = {name: file for name, file in files.items() if file.is_file()}
+    try:
+        return [
+            rattler.SparseRepoData(rattler.Channel(channel), name, file)
+            for name, file in there.items()
+        ]
+    except OSError as failure:
+        raise UnsolvableError(str(folder), f"can't be read: {failure}", "folder") from None
 
 
 def _match_specs(entries: Iterable[dict[str, str]]) -> list[rattler.MatchSpec]:
@@ -156,10 +190,11 @@ def _entry(record: rattler.RepoDataRecord, subdir: str, request: dict[str, Any])
 
 def _canonical(url: str, request: dict[str, Any]) -> str:
     """Return where the channel's own server has a package that a mirror gave."""
-    mirror = request["mirror_url"]
-    if mirror and url.startswith(base_of(os.path.expandvars(mirror))):
-        rest = url.removeprefix(base_of(os.path.expandvars(mirror)))
-        return f"{base_of(request['canonical_url'])}{rest}"
+    if request["mirror_url"]:
+        # As rattler writes addresses: small letters in hosts, no `..`, no usual port.
+        mirror = base_of(str(_channel(request["mirror_url"]).base_url))
+        if url.startswith(mirror):
+            return f"{base_of(request['canonical_url'])}{url.removeprefix(mirror)}"
     return url
 
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from strata.secrets import hide
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
 
 CONDA_HOST = "https://conda.anaconda.org/"
 # Anaconda's own channels, whose terms don't allow what we do; conda.anaconda.org
@@ -24,9 +30,10 @@ _URL = re.compile(r"\w+://\S+")
 def mask(text: str) -> str:
     """Return the text with every secret in its URLs replaced by `***`.
 
-    `$VAR` and `${VAR}` are no secrets and stay.
+    `$VAR` and `${VAR}` are no secrets and stay; where their values were put in,
+    the names stand again.
     """
-    text = _USERINFO.sub(lambda found: _mask_parts(found[0]), text)
+    text = _USERINFO.sub(lambda found: _mask_parts(found[0]), hide(text))
     text = _TOKEN.sub(lambda found: _mask_parts(found[0]), text)
     return _URL.sub(lambda found: _FRAGMENT.sub(MASK, _QUERY.sub(MASK, found[0])), text)
 
@@ -57,17 +64,27 @@ def secret_in(url: str) -> str | None:
     return None
 
 
+def split(url: str) -> SplitResult | None:
+    """Return the parts of a URL, or None for a text that can be none (`http://[bad/`)."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
+
+
 def is_local(url: str) -> bool:
     """Say whether a channel or a package URL means something on one machine only."""
-    parts = urlsplit(url)
-    if parts.scheme == "file" or url.startswith(("/", "./", "../", "~")):
+    parts = split(url)
+    if url.startswith(("/", "./", "../", "~")) or (parts and parts.scheme == "file"):
         return True
-    return parts.hostname in {"localhost", "127.0.0.1", "::1", "0.0.0.0"}  # noqa: S104 - compared
+    return parts is not None and parts.hostname in {"localhost", "127.0.0.1", "::1", "0.0.0.0"}  # noqa: S104 - compared
 
 
 def is_defaults(channel: str) -> bool:
     """Say whether a channel is one of Anaconda's `defaults`, by name or by URL."""
-    parts = urlsplit(channel)
+    parts = split(channel)
+    if parts is None:
+        return False
     if parts.hostname in DEFAULTS_HOSTS:
         return True
     if "://" in channel and parts.hostname not in {"conda.anaconda.org", "anaconda.org"}:

@@ -9,7 +9,8 @@ from conda_lock.lockfile import write_conda_lock_file
 from conda_lock.lockfile.v2prelim.models import HashModel, LockedDependency, Lockfile, LockMeta
 from conda_lock.models.channel import Channel, normalize_url_with_placeholders
 
-from strata.lock.read import size_key
+from strata.lock.model import packages_digest
+from strata.lock.read import PACKAGES_KEY, size_key
 from strata.lock.slice import categorise
 
 
@@ -37,6 +38,7 @@ def write_lock(request: dict[str, Any], entries: list[dict[str, Any]]) -> None:
             )
             for entry in own
         ]
+    digest = packages_digest((p.platform, p.name, p.url, p.hash.sha256 or "") for p in packages)
     lock = Lockfile(
         package=packages,
         metadata=LockMeta(
@@ -44,7 +46,7 @@ def write_lock(request: dict[str, Any], entries: list[dict[str, Any]]) -> None:
             channels=request["channels"],
             platforms=sorted(one["subdir"] for one in request["platforms"]),
             sources=request["sources"],
-            custom_metadata=request["metadata"] | _sizes(entries),
+            custom_metadata=request["metadata"] | {PACKAGES_KEY: digest} | _sizes(entries),
         ),
     )
     out = Path(request["out"])

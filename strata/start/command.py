@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from strata.pipeline import open_store
 from strata.run import become
 from strata.start.facts import local_engine
-from strata.start.prepare import prepare_start
+from strata.start.prepare import prepare_start, tell
 from strata.start.settings import run_arguments
 
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def run_command(
     engine = local_engine(workspace)
     with open_store(engine) as store:
         prepared = prepare_start(workspace, engine, store.sdk, options)
-    for note in prepared.notes:
-        print(f"note: {note}", file=sys.stderr)
+    tell(prepared)
     # Where stdin is closed Python has none.
     has_terminal = bool(sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())
     argv = foreground(run_arguments(prepared.settings), command, has_terminal=has_terminal)

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from strata.engine import find_engine
-from strata.engine.facts import facts_of
+from strata.engine.facts import facts_of, gives_gpus
 from strata.errors import DefinitionError, HostError
 from strata.load import load, select
 from strata.run import run
@@ -69,11 +69,19 @@ def pull(engine: Engine, reference: Reference) -> None:
     )
 
 
-def host_facts(sdk: docker.DockerClient) -> HostFacts:
-    """Return what the engine has to offer."""
+def host_facts(sdk: docker.DockerClient, gpus: str) -> HostFacts:
+    """Return what the engine has to offer.
+
+    Raises `HostError` where `gpus` is "auto" and it can't be known whether it gives any.
+    """
     info = sdk.info()
     facts = facts_of(info, sdk.version(), buildx="", is_local=True)
-    return HostFacts(memory=int(info["MemTotal"]), offers_gpus=facts.offers_gpus)
+    offers_gpus = gives_gpus(facts) if gpus == "auto" else facts.offers_gpus
+    return HostFacts(
+        memory=int(info["MemTotal"]),
+        offers_gpus=offers_gpus,
+        gives_gpus_by_cdi=facts.gives_gpus_by_cdi,
+    )
 
 
 def image_facts(sdk: docker.DockerClient, reference: str) -> ImageFacts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,8 @@ from strata.start.facts import (
     owner_of,
     pull,
 )
-from strata.start.services import refuse_port_variable
-from strata.start.settings import decide
+from strata.start.services import refuse_variables
+from strata.start.settings import LOOPBACK, decide
 from strata.start.user import choose_user
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ def prepare_start(
 
     An image that is named with its registry is pulled if it isn't there.
     Raises `DefinitionError` for an image that is unknown, not built, or lacks
-    the service, and for a variable that moves the service to another port.
+    the service, and for a variable with which nobody would reach the service.
     """
     if service is not None:
-        refuse_port_variable(service, options.env)
+        refuse_variables(service, options.env)
     reference = find_reference(workspace, sdk, options)
     if reference.needs_pull:
         pull(engine, reference)
@@ -78,13 +79,27 @@ def prepare_start(
         options,
         reference,
         image,
-        host_facts(sdk),
+        host_facts(sdk, options.gpus),
         user=user,
         name=name,
         service=service,
         keys=keys,
     )
     return Prepared(settings=settings, image=image, notes=_notes(options, user, settings))
+
+
+def tell(prepared: Prepared) -> None:
+    """Say on stderr which container it is, of what, for whom, and what people should know."""
+    settings = prepared.settings
+    work = f"{settings.work} on {settings.folder}" if settings.work else "no work folder"
+    gpus = "all GPUs" if settings.gpus else "no GPU"
+    user = ":".join(map(str, settings.user or prepared.image.user))
+    print(
+        f"container {settings.name}: {settings.reference}, {work}, user {user}, {gpus}",
+        file=sys.stderr,
+    )
+    for note in prepared.notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def _notes(
@@ -97,7 +112,10 @@ def _notes(
             " give it another owner, or --user UID:GID, to write there"
         )
     if options.is_public and settings.ports:
-        notes.append("its port is open on all addresses of this machine")
+        notes.append(
+            "its port is open on all addresses of this machine:"
+            f" from elsewhere, this machine's name takes {LOOPBACK}'s place"
+        )
     return tuple(notes)
 
 

@@ -6,7 +6,6 @@ import getpass
 import os
 import secrets
 import shlex
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from strata.run import run
 from strata.start import containers, ready
 from strata.start.facts import local_engine
 from strata.start.keys import same_keys
-from strata.start.prepare import container_name, folder_of, prepare_start
+from strata.start.prepare import container_name, folder_of, prepare_start, tell
 from strata.start.reference import short_name
 from strata.start.services import JUPYTER, SSH
 from strata.start.settings import KEYS_VARIABLE, LOOPBACK, TOKEN_VARIABLE, run_arguments
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from strata.engine import Engine
     from strata.start.keys import Keys
     from strata.start.options import StartOptions
-    from strata.start.prepare import Prepared
     from strata.start.services import Service
     from strata.workspace import Workspace
 
@@ -130,7 +128,7 @@ def _serving(
         lines = keys.lines if keys else ()
         prepared = prepare_start(workspace, engine, store.sdk, options, service=service, keys=lines)
         settings = prepared.settings
-        _tell(prepared)
+        tell(prepared)
         found = containers.find_container(store.sdk, settings.name)
         if found is not None:
             flags = f"{options.image} --name {options.name}" if options.name else options.image
@@ -163,16 +161,3 @@ def _inside(engine: Engine, name: str, *argv: str) -> str:
         env=engine.env,
         quiet=True,
     )
-
-
-def _tell(prepared: Prepared) -> None:
-    settings = prepared.settings
-    work = f"{settings.work} on {settings.folder}" if settings.work else "no work folder"
-    gpus = "all GPUs" if settings.gpus else "no GPU"
-    user = ":".join(map(str, settings.user or prepared.image.user))
-    print(
-        f"container {settings.name}: {settings.reference}, {work}, user {user}, {gpus}",
-        file=sys.stderr,
-    )
-    for note in prepared.notes:
-        print(f"note: {note}", file=sys.stderr)

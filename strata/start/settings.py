@@ -12,6 +12,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from strata.engine.facts import NVIDIA_DEVICE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import PurePosixPath
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 LABEL = "strata.start"
 SETTINGS_LABEL = "strata.start.settings"
 LOOPBACK = "127.0.0.1"
+HOME = "/tmp/.strata/home"  # noqa: S108 - where the image's entry puts another user's home
 STACK = 64 << 20  # bytes; what NVIDIA's containers advise for NCCL and data loaders
 KEYS_VARIABLE = "STRATA_AUTHORIZED_KEYS"
 TOKEN_VARIABLE = "JUPYTER_TOKEN"  # noqa: S105 - its name
@@ -52,17 +55,22 @@ class ImageFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """What decides on this side: the engine's memory in bytes, and whether it offers GPUs."""
+    """What decides on this side: the engine's memory in bytes, whether it offers GPUs, and how.
+
+    `gives_gpus_by_cdi`: only as CDI devices, as it has no runtime for `--gpus`.
+    """
 
     memory: int
     offers_gpus: bool
+    gives_gpus_by_cdi: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """How a container is started.
 
-    `user` is None for the image's own; `ports` are (this machine's, the
+    `by_cdi` says that `gpus` are named as CDI devices.  `user` is None for the
+    image's own, and `is_other` that it has another uid; `ports` are (this machine's, the
     container's), with None for a free one.
     """
 
@@ -71,10 +79,12 @@ class Settings:
     digest: str
     service: str
     gpus: bool
+    by_cdi: bool
     shm: str
     work: str | None
     folder: str
     user: Identity | None
+    is_other: bool
     ports: tuple[tuple[int | None, int], ...]
     is_public: bool
     env: tuple[str, ...]
@@ -114,11 +124,13 @@ def decide(
         digest=image.digest,
         service=service.name if service else "",
         gpus=host.offers_gpus if options.gpus == "auto" else options.gpus == "all",
+        by_cdi=host.gives_gpus_by_cdi,
         # Half of the memory is what Linux gives /dev/shm itself; it is a limit, not a use.
         shm=options.shm or f"{max(host.memory >> 21, 1)}m",
         work=None if options.work is None else str(options.work),
         folder=str(image.folder),
         user=user if user != image.user else None,
+        is_other=user is not None and user[0] not in (0, image.user[0]),
         ports=ports,
         is_public=options.is_public,
         env=options.env,
@@ -133,11 +145,14 @@ def run_arguments(settings: Settings) -> tuple[str, ...]:
     # No limit on open files: the engine's own is as high as it may be for us.
     argv += ["--shm-size", settings.shm, "--ulimit", f"stack={STACK}"]
     if settings.gpus:
+        argv += ["--device", f"{NVIDIA_DEVICE}=all"] if settings.by_cdi else ["--gpus", "all"]
         # RDMA and pinned memory need it; an engine that is confined itself refuses it.
-        argv += ["--gpus", "all", "--ulimit", "memlock=-1"]
+        argv += ["--ulimit", "memlock=-1"]
     if settings.user is not None:
         uid, gid = settings.user
         argv += ["--user", f"{uid}:{gid}"]  # the image's entry gives any user name and home
+        if settings.is_other:  # so that `docker exec` has that home, too: Docker's own is /
+            argv += ["--env", f"HOME={HOME}"]
         if settings.work is None:  # where one starts is the image's user's alone
             argv += ["--tmpfs", f"{settings.folder}:exec,uid={uid},gid={gid},mode=0755"]
     if settings.work is not None:

@@ -67,10 +67,11 @@ def _fill(workspace: Workspace, plan: Plan, folder: Path) -> None:
     if packages and (variant.folder / WHEELS).is_file():
         carried += fetch_wheels(workspace, variant.folder / WHEELS).values()
     else:
-        for sha256, file in fetch_packages(workspace, variant, packages.values()).items():
+        fetched = fetch_packages(workspace, variant, packages.values(), plan.steps)
+        for sha256, file in fetched.items():
             place(file, files / sha256)
-    if any(step.layer.installer for step in plan.steps):
-        file = fetch_installer(workspace, variant, plan.platform)
+    if layers := [step.layer.name for step in plan.steps if step.layer.installer]:
+        file = fetch_installer(workspace, variant, plan.platform, layers[0])
         place(file, files / file.name)
     wheels = folder / WHEELHOUSE
     wheels.mkdir(exist_ok=True)

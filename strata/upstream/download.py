@@ -42,7 +42,8 @@ class Wanted:
 
     `url` may hold `$VAR`, and is shown as it stands; `sha256` is 64 hex digits;
     `headers` go with every request for it.  `where` is the file that pins the
-    hash, `repin` the command that writes it anew.
+    hash, `repin` the command that writes it anew, `layer` the one that it is for,
+    if it is for one.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Wanted:
     sha256: str
     where: str
     repin: str
+    layer: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -180,7 +182,7 @@ def _network(wanted: Wanted, failed: requests.RequestException) -> Exception:
     if isinstance(failed, requests.exceptions.SSLError):
         return BuildError.at(
             wanted.name,
-            f"{mask(wanted.url)}: the certificate is not trusted: {root_cause(failed)}",
+            f"{mask(wanted.url)}: the certificate is not trusted: {mask(root_cause(failed))}",
             "name your company's certificates: ca_bundle in docs/mirrors.md",
         )
     return _BrokenError(mask(root_cause(failed)))

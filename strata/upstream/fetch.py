@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from strata.lock import LockedPackage
     from strata.model import Variant
+    from strata.plan import Step
     from strata.upstream.mirrors import Mirrors
     from strata.workspace import Workspace
 
@@ -29,26 +31,40 @@ CONNECTIONS = 4
 
 
 def fetch_packages(
-    workspace: Workspace, variant: Variant, packages: Iterable[LockedPackage]
+    workspace: Workspace,
+    variant: Variant,
+    packages: Iterable[LockedPackage],
+    steps: Iterable[Step] = (),
 ) -> dict[str, Path]:
     """Return the files of these packages by sha256, each verified, kept in the cache.
 
-    Raises what `fetch` raises, and `DefinitionError` for a broken mirrors.toml.
+    One of `steps` that fails is told with its layer.  Raises what `fetch` raises,
+    and `DefinitionError` for a broken mirrors.toml.
     """
     mirrors = read_mirrors(os.environ)
-    return fetch(workspace, [wanted_package(variant, package, mirrors) for package in packages])
+    layers: dict[str, str] = {}
+    for step in steps:
+        for package in step.packages:
+            layers.setdefault(package.sha256, step.layer.name)
+    wanted = [
+        wanted_package(variant, package, mirrors, layers.get(package.sha256, ""))
+        for package in packages
+    ]
+    return fetch(workspace, wanted)
 
 
-def fetch_installer(workspace: Workspace, variant: Variant, platform: str) -> Path:
-    """Return the file of the variant's installer for a platform, verified, kept in the cache.
+def fetch_installer(workspace: Workspace, variant: Variant, platform: str, layer: str) -> Path:
+    """Return the installer that a layer takes from the variant, verified, kept in the cache.
 
     Raises what `fetch` raises, and `LockError` where the variant has none.
     """
-    wanted = wanted_installer(variant, platform, read_mirrors(os.environ))
+    wanted = wanted_installer(variant, platform, read_mirrors(os.environ), layer)
     return fetch(workspace, [wanted])[wanted.sha256]
 
 
-def wanted_package(variant: Variant, package: LockedPackage, mirrors: Mirrors) -> Wanted:
+def wanted_package(
+    variant: Variant, package: LockedPackage, mirrors: Mirrors, layer: str = ""
+) -> Wanted:
     """Return where a package is to be had, and what it must be."""
     where = f"locks/{variant.name}/{variant.lock.name}"
     return Wanted(
@@ -57,10 +73,11 @@ def wanted_package(variant: Variant, package: LockedPackage, mirrors: Mirrors) -
         sha256=package.sha256,
         where=where,
         repin=relock(variant.lock),
+        layer=layer,
     )
 
 
-def wanted_installer(variant: Variant, platform: str, mirrors: Mirrors) -> Wanted:
+def wanted_installer(variant: Variant, platform: str, mirrors: Mirrors, layer: str = "") -> Wanted:
     """Return where the installer is to be had.
 
     Raises `LockError` where the variant has none, or does not pin it.
@@ -77,6 +94,7 @@ def wanted_installer(variant: Variant, platform: str, mirrors: Mirrors) -> Wante
         sha256=variant.installer.sha256[platform],
         where=where,
         repin=repin,
+        layer=layer,
     )
 
 
@@ -108,15 +126,22 @@ def fetch(workspace: Workspace, wanted: Sequence[Wanted]) -> dict[str, Path]:
             print(f"+ {verb}: {missing} files", file=sys.stderr, flush=True)
         get = partial(take, source=workspace.carried / FILES) if workspace.carried else download
         jobs = {one.sha256: pool.submit(get, one, folder) for one in wanted}
-        failures = [error for job in jobs.values() if (error := job.exception()) is not None]
-    known = [failure for failure in failures if isinstance(failure, StrataError)]
-    for failure in failures:
-        if failure not in known:
+        failures = {sha: error for sha, job in jobs.items() if (error := job.exception())}
+    known = {sha: error for sha, error in failures.items() if isinstance(error, StrataError)}
+    for sha256, failure in failures.items():
+        if sha256 not in known:
             raise failure
     if known:
-        kinds = [type(failure) for failure in known]
+        kinds = [type(failure) for failure in known.values()]
         kind = next((kind for kind in (LockError, BuildError) if kind in kinds), kinds[0])
-        raise kind(*(problem for failure in known for problem in failure.problems))
+        places = {one.sha256: f"layers/{one.layer}: " if one.layer else "" for one in wanted}
+        raise kind(
+            *(
+                replace(problem, where=f"{places[sha256]}{problem.where}")
+                for sha256, failure in known.items()
+                for problem in failure.problems
+            )
+        )
     return {sha256: job.result() for sha256, job in jobs.items()}
 
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from strata.errors import DefinitionError, Problem, closest
 from strata.lock.urls import base_of, mask
+from strata.secrets import note
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -187,7 +188,8 @@ def use_mirrors(root: Path) -> None:
 def with_variables(url: str, environ: Mapping[str, str], where: str) -> str:
     """Return a URL with `$VAR` and `${VAR}` replaced by what the environment says.
 
-    Raises `DefinitionError` for one that is not set.
+    From here on `mask` shows those values by their names.  Raises
+    `DefinitionError` for one that is not set.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -198,6 +200,7 @@ def with_variables(url: str, environ: Mapping[str, str], where: str) -> str:
                 f"{mask(url)} needs ${name}, which is not set",
                 f"export {name}=…, and run this again",
             )
+        note(name, environ[name])
         return environ[name]
 
     return _VARIABLE.sub(value, url)

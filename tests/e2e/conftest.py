@@ -10,11 +10,14 @@ import pytest
 from strata.engine import Engine, client, find_engine
 from strata.workspace import Workspace
 from tests.e2e.boxes import ROOT, Boxes, Image
+from tests.e2e.sshclient import FOO, KEYS, PORT, Client, Key, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docker import DockerClient
+
+    from tests.e2e.boxes import Box
 
 VARIANT = "embedded"
 
@@ -77,3 +80,21 @@ def shared_boxes(engine: Engine, image: Image) -> Iterator[Boxes]:
         yield found
     finally:
         found.close()
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Key:
+    """Make the key that is let in."""
+    return make_key(tmp_path_factory.mktemp("ssh"), "ada")
+
+
+@pytest.fixture(scope="module", params=["remote", "dev"])
+def door(request: pytest.FixtureRequest, shared_boxes: Boxes, key: Key) -> tuple[Box, Client]:
+    """Start each image that has SSH, as its README says, with a few variables."""
+    box = shared_boxes.start(
+        request.param,
+        *PORT,
+        *("--volume", f"{key.file}.pub:{KEYS}:ro"),
+        *("--env", f"FOO={FOO}", "--env", "NCCL_DEBUG=INFO", "--env", "JUPYTER_TOKEN=not yours"),
+    )
+    return box, Client(wait_for_ssh(box), key)

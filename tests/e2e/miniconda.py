@@ -33,6 +33,7 @@ printf '==> %s <==\\n# cmd: installer\\n' "$(date '+%F %T')" >conda-meta/history
 exit 0
 {PAYLOAD}
 """
+FAILING = b"#!/bin/sh\necho 'installer: no space left' >&2\nexit 3\n"
 CONDA = f"""\
 #!/bin/sh
 set -eu
@@ -49,6 +50,7 @@ case "$1 ${{2-}}" in
 esac
 """
 FUNCTION = """\
+export CONDA_EXE='@PREFIX@/bin/conda' CONDA_PYTHON_EXE='@PREFIX@/bin/python' _CE_CONDA='' _CE_M=''
 conda() {
   case "$1" in
     activate) eval "$(PS1="$PS1" @PREFIX@/bin/conda shell.posix "$@")" ;;

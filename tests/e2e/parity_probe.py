@@ -7,8 +7,11 @@ import resource
 import shutil
 import sys
 
-KINDS = ("CONDA_", "CUDA_", "GIVEN_", "LC_", "NCCL_", "NVIDIA_", "OMP_", "PYTHON", "SSL_")
-NAMES = {"HOSTNAME", "LANG", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "SHELL", "TZ"}
+KINDS = (
+    *("_C", "CONDA_", "CUDA_", "GIT_", "GIVEN_", "LC_"),
+    *("NCCL_", "NVIDIA_", "OMP_", "PYTHON", "REQUESTS_", "SSL_"),
+)
+NAMES = {"BASH_ENV", "HOSTNAME", "LANG", "LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "SHELL", "TZ"}
 PROGRAMS = ("python", "pip", "torchrun", "conda", "ddp-check", "ssh", "curl")
 
 locale.setlocale(locale.LC_ALL, "")

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from tests.e2e.boxes import Box, Ended
 
+# A value that a shell would take apart; the port and the file of keys that the images have.
+FOO = 'a b=c"d'
+PORT = ("--publish", "127.0.0.1::2222")
+KEYS = "/etc/strata/authorized_keys"
 Keys = Callable[[str], "Key"]
 
 

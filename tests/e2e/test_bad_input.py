@@ -82,6 +82,11 @@ CASES = {
         3,
         "error: locks/embedded/conda-lock.yml: tool 1.0 (linux-64) has no sha256",
     ),
+    "lock with another hash": (
+        ("locks/embedded/conda-lock.yml", "74" * 32, "75" * 32),
+        3,
+        "error: locks/embedded/conda-lock.yml: its packages are not those that were solved",
+    ),
     "lock edited by hand": (
         ("locks/embedded/conda-lock.yml", '"strata-input.pins.tool": "1.*"',
          '"strata-input.pins.tool": "2.*"'),
@@ -222,6 +227,18 @@ def test_no_task_goes_on_with_a_broken_definition(command: CommandLine, task: st
     code, said = command.refuses(task)
     assert code == 2
     assert CASES["unknown key"][2] in said
+
+
+@pytest.mark.parametrize("task", ["build", "build --no-check"])
+def test_what_is_not_pinned_needs_no_engine_to_be_told(command: CommandLine, task: str) -> None:
+    """A dead engine does not come first: exit 3, with the command that pins."""
+    base = 'suite = "bookworm"\ninclude = ["python3"]\n'
+    unset = 'image = "docker.io/library/ubuntu:24.04"\ndigest = "unset"\n'
+    command.project.replace("locks/embedded/sources.toml", base, unset)
+    code, said = command.refuses(*task.split())
+    assert code == 3
+    assert "error: locks/embedded/sources.toml: not pinned yet: base.digest\n" in said
+    assert "fix: ./inv pin --variant embedded\n" in said
 
 
 @pytest.fixture

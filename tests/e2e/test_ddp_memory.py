@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from tests.e2e.boxes import Boxes
 
 # No name resolves here, not even this host's.  The two checks end at their first
-# failing phase.  The second one finds a NumPy that says to be another: as after a
-# `pip install` over the image's own.
+# failing phase.  The second one finds a NumPy that says to be another, as after a
+# `pip install` over the image's own, and no NetworkX any more.
 SCRIPT = """
 : > /etc/hosts
 ddp-check --json
+pip uninstall --yes --quiet --root-user-action ignore networkx
 cd /opt/env/lib/python3*/site-packages
 sed -i 's/^Version: .*/Version: 1.26.4/' numpy-*.dist-info/METADATA
 ddp-check --json
@@ -31,7 +32,7 @@ def documents(text: str) -> list[dict[str, Any]]:
 
 
 def test_small_shared_memory_and_changed_packages_are_found(boxes: Boxes) -> None:
-    """Docker's 64 MiB of shared memory, with the remedy (D1); a changed NumPy, by name (C8).
+    """Docker's 64 MiB of shared memory, with the remedy (D1); changed packages, by name (C8).
 
     And ranks come together without a name that resolves.
     """
@@ -49,4 +50,7 @@ def test_small_shared_memory_and_changed_packages_are_found(boxes: Boxes) -> Non
     assert "--shm-size 1g" in failed["memory"]
     assert changed["facts"]["manifest"]["agrees"] is False
     assert changed["phases"][0]["outcome"] == "fail"
-    assert changed["phases"][0]["reason"].startswith("numpy is 1.26.4, the manifest says 2.")
+    networkx, numpy = sorted(changed["facts"]["manifest"]["disagreements"])
+    assert networkx.startswith("networkx is not whole (lib/python3")
+    assert numpy.startswith("numpy is 1.26.4, the manifest says 2.")
+    assert all(said in changed["phases"][0]["reason"] for said in (networkx, numpy))

@@ -53,6 +53,17 @@ def test_every_door_of_a_container(boxes: Boxes, name: str) -> None:
     assert path.startswith("/opt/env/bin:")
 
 
+def test_the_environment_uses_all_the_cpus_that_it_is_given(boxes: Boxes) -> None:
+    """As many threads as CPUs, and no variable that says otherwise."""
+    program = (
+        "import os, torch; print(torch.get_num_threads(), "
+        "[name for name in os.environ if name.startswith(('OMP_', 'MKL_', 'OPENBLAS_'))])"
+    )
+    for cpus, threads in (("0", 1), ("0,1", 2)):
+        said = boxes.once("slim", "--cpuset-cpus", cpus, command=("python", "-c", program))
+        assert (said.code, said.out) == (0, f"{threads} []"), said.err
+
+
 @pytest.fixture(scope="module", params=["train", "dev"])
 def child(
     request: pytest.FixtureRequest,

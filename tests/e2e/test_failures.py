@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import shutil
 import signal
+import subprocess
+import termios
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +21,6 @@ from strata.record import read_records
 from tests.e2e.tiny import TinyProject, make_tiny_project, remove_images
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator
 
     from docker import DockerClient
@@ -142,6 +145,39 @@ def test_a_command_that_fails_stops_the_build(
     assert not project.record.exists()
 
 
+def test_on_a_terminal_a_failure_is_told_as_well(project: TinyProject) -> None:
+    """Bake draws its own display there; the layer is named all the same, and the log is text."""
+    project.replace(TWO, "RUN echo", "RUN echo said; false && echo")
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (50, 150))
+    with open(master, "rb", buffering=0) as screen:  # noqa: PTH123 - a descriptor
+        process = subprocess.Popen(
+            project.command("build", "--image", "pair"),
+            cwd=project.root,
+            env=project.environment(project.env),
+            stdin=subprocess.DEVNULL,
+            stdout=slave,
+            stderr=slave,
+        )
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: so the terminal's other end is closed
+            while chunk := screen.read(1 << 16):
+                shown += chunk
+        assert process.wait(PATIENCE) == 4
+    drawn = shown.decode()
+    assert "\x1b[1A" in drawn  # it has been drawn over
+    assert "[+] Building" in drawn
+    log = project.root / "build/logs/bake-embedded.log"
+    problem = drawn[drawn.index("\nerror: ") :].replace("\r", "")
+    assert problem.startswith(f"\nerror: {TWO}: `docker buildx bake "), problem
+    assert f"full log: {log}" in problem
+    kept = log.read_text()
+    assert "\x1b" not in kept
+    assert "said" in kept
+    assert "did not complete successfully: exit code: 1" in kept
+
+
 def test_a_failure_in_a_higher_layer_is_its_own(
     project: TinyProject, docker_client: DockerClient
 ) -> None:
@@ -218,6 +254,47 @@ def test_a_training_check_that_fails_has_its_own_code(project: TinyProject) -> N
     assert "✓ ddp: CPU, gloo, 2 ranks" in out
 
 
+def test_what_was_checked_is_not_checked_again(project: TinyProject) -> None:
+    """A build repeats no check that passed, and one without checks keeps what the record says."""
+    for layer in ("10-one", "20-two"):
+        project.write(f"tests/layers/{layer}/test_{layer[3:]}.py", SAYS_COLOUR)
+    project.write("images/pair.toml", DDP)
+    project.write(TWO, CHECK.format(script=PASSES))
+    assert project.build("--no-check", "--image", "pair")[0] == 0
+    record = read_records(project.record)["embedded", "pair"]
+    assert (record.checks, record.facts) == ((), {})
+    assert record.not_run == {"checks": "--no-check was given"}
+    took = record.resources
+    assert took is not None
+    assert 10_000_000 < took.memory < 2 << 30
+    assert 10_000_000 < took.program_memory < 2 << 30
+    assert 1_000_000 < took.cache < 6_000_000_000  # the tiny base
+    assert took.engine > 1_000_000
+
+    done = project.inv("check", "--gpus", "none", "--image", "pair", env=project.env)
+    assert done.returncode == 0, done.stderr
+    assert "-m pytest" in done.stderr
+    record = read_records(project.record)["embedded", "pair"]
+    assert [check.name for check in record.checks] == ["layer 10-one", "layer 20-two", "ddp"]
+    assert record.has_passed
+    assert record.facts == {"colour": project.marker}
+    reason = "--gpus none was given; the training check ran on the CPU with gloo"
+    assert record.not_run == {"training on GPUs": reason}
+
+    done = project.inv("check", "--gpus", "none", "--image", "pair", env=project.env)
+    assert done.returncode == 0, done.stderr
+    assert "-m pytest" not in done.stderr
+    # `small` is the lower half of it under another name, and another image.
+    code, _, err = project.build("--image", "small")
+    assert (code, "-m pytest" in err) == (0, True)
+    code, _, err = project.build("--image", "small")
+    assert (code, "-m pytest" in err) == (0, False)
+    assert project.build("--no-check", "--image", "pair")[0] == 0
+    kept = read_records(project.record)["embedded", "pair"]
+    assert kept.resources == record.resources
+    assert (kept.checks, kept.facts, kept.not_run) == (record.checks, record.facts, record.not_run)
+
+
 def test_an_image_without_its_training_check_fails_it(project: TinyProject) -> None:
     """What cannot be started has not passed."""
     project.write("images/pair.toml", DDP)
@@ -250,24 +327,30 @@ def test_an_interrupt_leaves_no_container_and_a_whole_record(
     assert project.record.read_bytes() == before
 
 
-def test_a_killed_build_leaves_everything_usable(
-    project: TinyProject, docker_client: DockerClient
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -9), (signal.SIGINT, 130)])
+def test_a_build_that_is_ended_leaves_everything_usable(
+    project: TinyProject, docker_client: DockerClient, how: signal.Signals, code: int
 ) -> None:
-    """SIGKILL in the middle of bake: images and record stay, and the next run carries on."""
+    """Killed or by Ctrl-C in the middle of bake: images and record stay, the next run carries on.
+
+    Nothing but a kill goes without a word.
+    """
     assert project.build("--no-check", "--image", "small")[0] == 0
     before = project.record.read_bytes()
     project.replace(TWO, "RUN echo", "RUN echo begun && sleep 300 && echo")
     process = project.start("build", "--no-check", "--image", "pair")
     log = project.root / "build/logs/bake-embedded.log"
     wait_for("step", lambda: log.exists() and "begun\n" in log.read_text(), process)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == -signal.SIGKILL
+    os.killpg(process.pid, how)
+    said, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert said.splitlines()[-1].startswith("interrupted") == (how is signal.SIGINT)
     assert project.record.read_bytes() == before
     assert read(docker_client, "strata/small:embedded", "/colour") == project.marker
     project.replace(TWO, "sleep 300 && ", "")
-    code, _, err = project.build("--no-check", "--image", "pair")
-    assert code == 0
+    ended, _, err = project.build("--no-check", "--image", "pair")
+    assert ended == 0
     assert "10-one" not in json.dumps(bake_targets(project)), err
     images = [image for _, image in read_records(project.record)]
     assert images == ["pair", "small"]
@@ -324,6 +407,27 @@ def test_no_call_of_docker_may_fail_unnoticed(project: TinyProject, stub: dict[s
         expected = {"buildx": 4, "exec": 5}.get(call.split()[0], 8)
         assert code == expected, where
         assert f"stub: call {position} has failed" in out + err, where
+
+
+def test_no_call_of_docker_may_fail_unnoticed_afterwards(
+    project: TinyProject, stub: dict[str, str]
+) -> None:
+    """Neither may one of plan or check of an image that is built; push makes none (case I10)."""
+    project.write("tests/layers/10-one/test_one.py", SAYS_COLOUR)
+    assert project.build("--image", "small")[0] == 0
+    calls = Path(stub["STUB_CALLS"])
+    for words in (("plan",), ("check", "--force")):
+        task = (*words, "--image", "small")
+        calls.unlink(missing_ok=True)
+        done = project.inv(*task, env={**project.env, **stub})
+        assert done.returncode == 0, done.stderr
+        for position, call in enumerate(calls.read_text().splitlines(), start=1):
+            calls.unlink()
+            done = project.inv(*task, env={**project.env, **stub, "STUB_FAIL": str(position)})
+            where = f"{words[0]}, call {position}: docker {call}\n{done.stderr}"
+            assert done.returncode == (5 if call.startswith("exec ") else 8), where
+            assert f"stub: call {position} has failed" in done.stdout + done.stderr, where
+            assert "Traceback" not in done.stderr, where
 
 
 # An old terminal, in which ✓ does not exist: Python's own ways around are closed.

@@ -70,33 +70,46 @@ def test_ddp_check(boxes: Boxes) -> None:
     assert done.code == 0, done.err
 
 
-def test_services(boxes: Boxes, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "uid"), [("remote", 1000), ("lab", 1000), ("dev", 1000), ("dev", 12345)]
+)
+def test_services(boxes: Boxes, tmp_path: Path, name: str, uid: int) -> None:
     """Jupyter and SSH serve from a read-only container without capabilities, by all their doors.
 
-    Nothing listens to the network but the two of them.
+    So they do for a user whom the image doesn't know, with its own numbers in the mounts.
+    Nothing listens to the network but those that the image has.
     """
     key = make_key(tmp_path, "ada")
-    server = start_jupyter(
-        boxes,
-        "dev",
-        *READ_ONLY,
-        *CLOSED,
-        *("--publish", "127.0.0.1::2222"),
+    mounts = tuple(word.replace("id=1000", f"id={uid}") for word in READ_ONLY)
+    options = (
+        *(*mounts, *CLOSED, "--user", f"{uid}:{uid}"),
         *("--volume", f"{key.file}.pub:/etc/strata/authorized_keys:ro"),
-        *("--env", "JUPYTER_TOKEN=open"),
-        token="open",  # noqa: S106 - of this container
+        *("--env", "JUPYTER_TOKEN=open", "--publish", "127.0.0.1::2222"),
     )
-    client = Client(wait_for_ssh(server.box), key)
-    assert client.run(*TORCH[:3], "-c", "'import torch; print(1)'").out == "1"
-    shown = server.cells(TORCH[-1], "open('mine', 'w').close()", LISTENING)
-    assert shown[0] == "2.0\n"
-    addresses = re.findall(r"[0-9A-F]+:[0-9A-F]{4}", shown[2])
-    # The kernel's own ports are the loopback's.
-    public = {it for it in addresses if not it.startswith("0100007F:")}
-    assert {JUPYTER, SSH} <= public
-    assert public <= {JUPYTER, SSH, SSH.replace("00000000:", f"{'0' * 32}:")}
-    assert server.terminal("ls /home/dev/work") == "mine\r\n"
-    assert server.box.run("healthy").out == "well"
+    ports = set()
+    if name == "remote":
+        box = boxes.start(name, *options)
+    else:
+        server = start_jupyter(boxes, name, *options, token="open")  # noqa: S106 - of this test
+        box = server.box
+        shown = server.cells(TORCH[-1], "open('mine', 'w').close()", LISTENING)
+        assert shown[0] == "2.0\n"
+        assert public(shown[2]) <= {JUPYTER, SSH}
+        assert server.terminal("ls /home/dev/work") == "mine\r\n"
+        assert box.run("healthy").out == "well"
+        ports.add(JUPYTER)
+    if name != "lab":
+        client = Client(wait_for_ssh(box), key)
+        script = "touch ~/kept && stat -c %u ~/kept; python -c 'import torch; print(1)'"
+        assert client.run(script).out.split() == [str(uid), "1"]
+        ports.add(SSH)
+    assert public(box.run("python", "-c", LISTENING).out) == ports
+
+
+def public(said: str) -> set[str]:
+    """Return what LISTENING found but for the loopback's, as the kernel's own; all IPs are one."""
+    found = re.findall(r"[0-9A-F]+:[0-9A-F]{4}", said)
+    return {it.replace("0" * 32, "0" * 8) for it in found if not it.startswith("0100007F:")}
 
 
 @pytest.mark.parametrize("name", ["train", "dev"])

@@ -1,27 +1,33 @@
-"""strata installs as a Python package: `pip install -e . && invoke …` works too."""
+"""strata installs as a Python package: `pip install -e . && invoke build` works too."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.e2e.tiny import make_tiny_project, remove_images
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from strata.engine import Engine
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("strata", "layers", "images", "locks", "train", "tasks.py", "pyproject.toml", "README.md")
 
 
-def test_invoke_works_in_an_editable_install(tmp_path: Path) -> None:
-    """After `pip install -e .` in another environment, plain `invoke plan` shows the plan."""
-    clone, venv = tmp_path / "clone", tmp_path / "venv"
-    clone.mkdir()
-    for part in PARTS:
-        source = ROOT / part
-        if source.is_dir():
-            shutil.copytree(source, clone / part)
-        else:
-            shutil.copyfile(source, clone / part)
+def test_invoke_works_in_an_editable_install(
+    tmp_path: Path, engine: Engine, docker_client: DockerClient
+) -> None:
+    """After `pip install -e .` in another environment, plain `invoke build` builds and records."""
+    project = make_tiny_project(tmp_path, engine.env)
+    shutil.copytree(ROOT / "strata", project.root / "strata")
+    shutil.copytree(ROOT / "train", project.root / "train")
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copyfile(ROOT / name, project.root / name)
+    venv = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     # The dependencies are those of this environment: the test needs no network.
     (site,) = venv.glob("lib/python3*/site-packages")
@@ -29,16 +35,24 @@ def test_invoke_works_in_an_editable_install(tmp_path: Path) -> None:
     (site / "dependencies.pth").write_text(f"{packages}\n")
     python = venv / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "-e", str(clone)], check=True, capture_output=True)
+    subprocess.run([*pip, "-e", str(project.root)], check=True, capture_output=True)
 
-    done = subprocess.run(
-        [python, "-m", "invoke", "plan"],
-        cwd=clone,
-        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = project.environment(project.env)
+    del environment["PYTHONPATH"]
+    try:
+        done = subprocess.run(
+            [python, "-m", "invoke", "build", "--image", "small", "--no-check"],
+            cwd=project.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+    finally:
+        remove_images(docker_client)
 
     assert done.returncode == 0, done.stderr
-    assert "30-pytorch" in done.stdout
+    assert "strata/small:embedded" in done.stdout
+    assert project.record.is_file()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from strata.check.container import idle_container
 from strata.check.layers import test_layers as run_layer_tests
 from strata.oci import read_layers
 from tests.e2e.boxes import ROOT, Boxes, Ended, Image, call
-from tests.e2e.miniconda import make_installer
+from tests.e2e.miniconda import FAILING, make_installer
 from tests.e2e.sshclient import Client, make_key, wait_for_ssh
 
 if TYPE_CHECKING:
@@ -32,7 +33,6 @@ USER root
 RUN userdel --remove dev && useradd --create-home --uid 1000 ubuntu \
  && useradd --create-home --uid 1500 dev
 """
-FAILING = b"#!/bin/sh\necho 'installer: no space left' >&2\nexit 3\n"
 CONDA = "strata-test/miniconda:good"
 
 
@@ -86,6 +86,29 @@ def taken(base: str, build: Build, tmp_path_factory: pytest.TempPathFactory) -> 
     return "strata-test/taken:1"
 
 
+@pytest.fixture
+def passes(docker_client: DockerClient, engine: Engine, tmp_path: Path) -> Callable[..., None]:
+    """Run a layer's tests in a container of an image; they all pass, and none is left out."""
+
+    def check(name: str, layer: str) -> None:
+        report = tmp_path / "report.xml"
+        with idle_container(docker_client, name, "none") as container:
+            (outcome,) = run_layer_tests(ROOT, [layer], str(container.name), engine.env, report)
+        assert outcome.verdict == "pass", outcome.detail
+        assert "skipped" not in outcome.detail
+
+    return check
+
+
+@pytest.mark.parametrize("uid", ["60", "65534"])
+def test_user_of_any_name(passes: Callable[..., None], build: Build, taken: str, uid: str) -> None:
+    """With another name, and the number of a group that others need, the layer's tests pass."""
+    name = f"strata-test/user:ada-{uid}"
+    done = build(ROOT / "layers/10-base", name, taken, USER_NAME="ada", USER_UID=uid)
+    assert done.code == 0, done.err
+    passes(name, "10-base")
+
+
 @pytest.mark.parametrize("uid", ["1000", "1001", "2000000"])
 def test_user_of_any_uid(
     boxes: Boxes, docker_client: DockerClient, build: Build, taken: str, uid: str
@@ -137,27 +160,40 @@ def miniconda(build: Build, image: Image, tmp_path: Path) -> Callable[..., Ended
 
 def test_miniconda(
     boxes: Boxes,
-    docker_client: DockerClient,
-    engine: Engine,
+    passes: Callable[..., None],
     miniconda: Callable[..., Ended],
     tmp_path: Path,
 ) -> None:
-    """With an installer that keeps its contract the layer passes its tests, over SSH too."""
+    """With an installer that keeps its contract the layer passes its tests; fresh volumes, SSH.
+
+    What conda exports is the same behind the doors that start bash and those that don't.
+    """
     done = miniconda(CONDA, make_installer(note=str(uuid.uuid4())))
     assert done.code == 0, done.err
-    with idle_container(docker_client, CONDA, "none") as container:
-        (outcome,) = run_layer_tests(
-            ROOT, ["20-miniconda"], str(container.name), engine.env, tmp_path / "report.xml"
-        )
-    assert outcome.verdict == "pass", outcome.detail
-    assert "skipped" not in outcome.detail
+    passes(CONDA, "20-miniconda")
+    fresh = ("--volume", "/home/dev/.conda", "--volume", "/opt/conda/pkgs")
+    script = "touch ~/.conda/mine /opt/conda/pkgs/mine && echo written"
+    said = boxes.once(CONDA, *fresh, command=("bash", "-c", script))
+    assert (said.code, said.out) == (0, "written"), said.err
     key = make_key(tmp_path, "ada")
     keys = ("--volume", f"{key.file}.pub:/etc/strata/authorized_keys:ro")
-    ssh = Client(wait_for_ssh(boxes.start(CONDA, "--publish", "127.0.0.1::2222", *keys)), key)
+    box = boxes.start(CONDA, "--publish", "127.0.0.1::2222", *keys)
+    ssh = Client(wait_for_ssh(box), key)
     script = "conda activate base && echo $CONDA_PREFIX && command -v python"
     for said in (ssh.run(script), ssh.login(script), ssh.run(f"bash -c '{script}'")):
         assert (said.code, said.err) == (0, "")
         assert said.out.splitlines() == ["/opt/conda", "/opt/conda/bin/python"]
+    show = "env | grep -E '^(_C|CONDA_)' | sort; command -v conda"
+    doors = {
+        "run": boxes.once(CONDA, command=("sh", "-c", show)),
+        "sh": boxes.once(CONDA, "--entrypoint", "sh", command=("-c", show)),
+        "exec": box.run("sh", "-c", show),
+        "ssh": ssh.run(f"sh -c {shlex.quote(show)}"),
+    }
+    seen = {door: done.out.splitlines() for door, done in doors.items()}
+    assert seen == dict.fromkeys(seen, seen["exec"])
+    assert {"CONDA_SHLVL=1", "CONDA_EXE=/opt/conda/bin/conda"} <= set(seen["exec"])
+    assert seen["exec"][-1] == "/opt/conda/condabin/conda"
 
 
 def test_miniconda_is_the_same_whenever_it_is_built(

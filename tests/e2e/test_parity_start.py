@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.jupyterclient import start_jupyter
+from tests.e2e.sshclient import Client, make_key, wait_for_ssh
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -100,6 +103,48 @@ def test_failing_hook(boxes: Boxes, tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     done = boxes.once("slim", "--volume", f"{tmp_path}:{START}:ro", command=("echo", "ran"))
     assert (done.code, done.out, done.err) == (7, "", f"strata: {START}/fails.sh failed\n")
+
+
+def test_hook_that_exits(boxes: Boxes, tmp_path: Path) -> None:
+    """A hook that ends the entry with 0 is a failure: the command has not run."""
+    (tmp_path / "ends.sh").write_text("exit 0\n")
+    tmp_path.chmod(0o755)
+    done = boxes.once("slim", "--volume", f"{tmp_path}:{START}:ro", command=("echo", "ran"))
+    assert (done.code, done.out, done.err) == (70, "", f"strata: {START}/ends.sh failed\n")
+
+
+def test_names_of_another_user(boxes: Boxes, tmp_path: Path) -> None:
+    """In a shared /tmp nobody's list of names is taken for another's: that is refused, and said."""
+    tmp_path.chmod(0o1777)
+    shared = ("--volume", f"{tmp_path}:/tmp")
+    first = boxes.once("slim", *shared, "--user", "12345:1", command=("id", "-un"))
+    assert (first.code, first.out) == (0, "dev")
+    second = boxes.once("slim", *shared, "--user", "12346:1", command=("echo", "ran"))
+    said = "strata: /tmp/.strata is another user's; fix: a /tmp for each user's containers\n"
+    assert (second.code, second.out, second.err) == (78, "", said)
+
+
+def test_services_with_own_home_and_work(boxes: Boxes, tmp_path: Path) -> None:
+    """With a home and a work folder of one's own, what SSH and Jupyter write is one's own."""
+    key = make_key(tmp_path, "ada")
+    home, work = tmp_path / "home", tmp_path / "work"
+    for folder in (home, work):
+        folder.mkdir()
+        os.chown(folder, 12345, 54321)
+    server = start_jupyter(
+        boxes,
+        "dev",
+        *("--user", "12345:54321", "--publish", "127.0.0.1::2222"),
+        *("--volume", f"{home}:/home/dev", "--volume", f"{work}:/home/dev/work"),
+        *("--volume", f"{key.file}.pub:/etc/strata/authorized_keys:ro"),
+        *("--env", "JUPYTER_TOKEN=open"),
+        token="open",  # noqa: S106 - of this container
+    )
+    server.cells("open('cell', 'w').close()", "!touch ~/cell")
+    assert Client(wait_for_ssh(server.box), key).run("touch session ~/session").code == 0
+    made = [folder / name for folder in (home, work) for name in ("cell", "session")]
+    found = [(file.stat().st_uid, file.stat().st_gid) for file in made]
+    assert found == [(12345, 54321)] * 4
 
 
 def test_starting_is_quick(boxes: Boxes) -> None:

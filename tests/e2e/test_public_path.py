@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import pytest
 import requests
 
+from strata.check.container import idle_container
+from strata.check.layers import test_layers as run_layer_tests
 from strata.contexts import make_contexts
 from strata.interpreter import fetch_rattler
 from strata.pipeline import prepare
 from strata.store import list_images
 from strata.workspace import Workspace
 from tests.e2e.boxes import call
+from tests.e2e.miniconda import FAILING
 from tests.e2e.registry import serve as serve_registry
 from tests.e2e.upstreams import (
     BASE,
@@ -33,6 +36,7 @@ from tests.e2e.upstreams import (
     python_files,
 )
 from tests.packages.site import Answer, Site, serve_site
+from tests.projects import REPOSITORY
 
 if TYPE_CHECKING:
     import subprocess
@@ -47,6 +51,8 @@ if TYPE_CHECKING:
 
 LOCK = f"locks/{VARIANT}/conda-lock.yml"
 OURS = re.compile(rf"strata/({VARIANT}/.+|[a-z]+:{VARIANT})")
+INDEX = "application/vnd.oci.image.index.v1+json"
+BLOBS = "blobs/docker/registry/v2/blobs/sha256"
 MANIFESTS = (
     "application/vnd.oci.image.manifest.v1+json, "
     "application/vnd.docker.distribution.manifest.v2+json"
@@ -93,6 +99,38 @@ def reworded(host: str, digest: str) -> str:
     return made
 
 
+def indexed(registry: tuple[str, Path], amd64: str) -> str:
+    """Put an index, as all real bases are, whose image for arm64 the registry has lost."""
+    host, folder = registry
+    digests = {"arm64": reworded(host, amd64), "amd64": amd64}
+    index = {
+        "schemaVersion": 2,
+        "mediaType": INDEX,
+        "manifests": [
+            {
+                "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                "digest": digest,
+                "size": blob_file(folder, digest).stat().st_size,
+                "platform": {"os": "linux", "architecture": architecture},
+            }
+            for architecture, digest in digests.items()
+        ],
+    }
+    text = json.dumps(index).encode()
+    made = f"sha256:{hashlib.sha256(text).hexdigest()}"
+    place = f"http://{host}/v2/{BASE_NAME}/manifests/{made}"
+    answer = requests.put(place, text, headers={"Content-Type": INDEX}, timeout=60)
+    assert answer.status_code == 201, answer.text
+    blob_file(folder, digests["arm64"]).unlink()
+    return made
+
+
+def blob_file(folder: Path, digest: str) -> Path:
+    """Return where a registry keeps a blob."""
+    hexes = digest.removeprefix("sha256:")
+    return folder / BLOBS / hexes[:2] / hexes / "data"
+
+
 @pytest.fixture(scope="module")
 def upstreams(
     docker_client: DockerClient,
@@ -115,7 +153,7 @@ def upstreams(
         for argv in (build, ("docker", "push", base)):
             done = call(*map(str, argv), env=engine.env)
             assert done.code == 0, done.err
-        digest = reworded(host, str(docker_client.images.get(base).id))
+        digest = indexed(registry, reworded(host, str(docker_client.images.get(base).id)))
     finally:
         remove(docker_client, *[t for i in docker_client.images.list(base) for t in i.tags])
     python = python_files(docker_client, parent)
@@ -128,7 +166,7 @@ def upstreams(
     made = Upstreams(
         site=site,
         registry=host,
-        blobs=registry[1] / "blobs/docker/registry/v2/blobs/sha256",
+        registry_folder=registry[1],
         digest=digest,
         installer=installer,
         channel=channel,
@@ -202,6 +240,8 @@ def test_a_download_that_fails(
     cache = public.cache(tmp_path / "cache")
     done = build(public, cache)
     assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    layer = "20-miniconda" if what == "installer" else "30-pytorch"
+    assert f"error: layers/{layer}: " in done.stderr
     assert tagged(engine) == []
     left = fetch_again(public, cache, monkeypatch)
     assert path in left
@@ -236,7 +276,24 @@ def test_a_lock_that_cannot_be_trusted(
     assert tagged(engine) == []
 
 
-def test_the_public_path(public: Upstreams, boxes: Boxes, engine: Engine, tmp_path: Path) -> None:
+def test_an_installer_that_fails(public: Upstreams, engine: Engine, tmp_path: Path) -> None:
+    """The right file, and it ends badly: exit code 4, the layer is named, nothing gets a name."""
+    sources, right = f"locks/{VARIANT}/sources.toml", hashlib.sha256(public.installer).hexdigest()
+    public.site.put(public.installer_path, FAILING)
+    public.project.replace(sources, right, hashlib.sha256(FAILING).hexdigest())
+    try:
+        done = build(public, public.cache(tmp_path / "cache"))
+    finally:
+        public.project.replace(sources, hashlib.sha256(FAILING).hexdigest(), right)
+    assert done.returncode == 4, done.stderr
+    assert "layers/20-miniconda/Dockerfile" in done.stderr
+    assert "installer: no space left" in done.stderr
+    assert tagged(engine) == []
+
+
+def test_the_public_path(
+    public: Upstreams, boxes: Boxes, docker_client: DockerClient, engine: Engine, tmp_path: Path
+) -> None:
     """Wrong bases stop the build; then it is built, though three downloads go badly at first."""
     cache = public.cache(tmp_path / "cache")
     site, project = public.site, public.project
@@ -259,8 +316,7 @@ def test_the_public_path(public: Upstreams, boxes: Boxes, engine: Engine, tmp_pa
     again = [path for path in set(once) if once.count(path) > 1]
     assert sorted(again) == sorted([numpy, python])
 
-    hexes = public.digest.removeprefix("sha256:")
-    manifest = public.blobs / hexes[:2] / hexes / "data"
+    manifest = blob_file(public.registry_folder, public.digest)
     whole = manifest.read_bytes()
     manifest.write_bytes(whole.replace(b"{", b"{ ", 1))
     done = build(public, cache)
@@ -275,6 +331,10 @@ def test_the_public_path(public: Upstreams, boxes: Boxes, engine: Engine, tmp_pa
     assert {f"strata/lab:{VARIANT}", f"strata/slim:{VARIANT}"} <= set(tagged(engine))
     _has_no_secret(public)
     _look_inside(boxes)
+    with idle_container(docker_client, f"strata/lab:{VARIANT}", "none") as container:
+        layers, report = ["10-base", "20-miniconda"], tmp_path / "report.xml"
+        outcomes = run_layer_tests(REPOSITORY, layers, str(container.name), engine.env, report)
+    assert [outcome.verdict for outcome in outcomes] == ["pass", "pass"], outcomes
 
 
 def _has_no_secret(public: Upstreams) -> None:

@@ -12,6 +12,8 @@ from docker.errors import ImageNotFound
 
 from strata.errors import PublishError
 from strata.publish import Candidate, Pushed, push_images
+from strata.record import read_records
+from tests.e2e.tiny import make_tiny_project, remove_images
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     from docker import DockerClient
 
+    from strata.engine import Engine
     from tests.e2e.registry import Gate
 
     MakeImage = Callable[[str], tuple[str, str]]
@@ -332,3 +335,35 @@ def test_proxy_is_not_asked_for_loopback(
     monkeypatch.delenv("NO_PROXY", raising=False)
     train = candidate("train", "one")
     assert [item.digest for item in push(open_host, train)] == [train.digest]
+
+
+def test_the_command_pushes_what_passed_and_nothing_else(
+    open_host: str, tmp_path: Path, engine: Engine, client: DockerClient
+) -> None:
+    """`./inv push` ends with 0 after a checked build, with 7 and no tag moved after any other."""
+    project = make_tiny_project(tmp_path, engine.env)
+    test = 'def test_the_colour(host):\n    assert host.check_output("cat /colour")\n'
+    project.write("tests/layers/10-one/test_one.py", test)
+    push = ("push", "--image", "small", "--registry", f"{open_host}/Strata-Test")
+    try:
+        commit = project.commit()
+        assert project.build("--image", "small")[0] == 0
+        record = read_records(project.record)["embedded", "small"]
+        tag = f"embedded-{record.day:%Y%m%d}-g{commit[:7]}"
+        done = project.inv(*push, env=project.env)
+        assert done.returncode == 0, done.stderr
+        repository = f"{open_host}/strata-test/small"
+        said = f"{repository}:{tag}@{record.digest}  (also {repository}:embedded)"
+        assert said in done.stdout.splitlines()
+        before = {tag: record.digest, "embedded": record.digest}
+        assert tags(open_host, "small") == before
+
+        project.mark()
+        project.commit()
+        assert project.build("--image", "small", "--no-check")[0] == 0
+        done = project.inv(*push, env=project.env)
+        assert done.returncode == 7, done.stderr
+        assert "strata/small:embedded: its checks did not pass (none was run)" in done.stderr
+        assert tags(open_host, "small") == before
+    finally:
+        remove_images(client)

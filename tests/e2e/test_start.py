@@ -90,6 +90,7 @@ def test_a_command_is_the_containers(inv: Inv) -> None:
         stdin=b"in and out\n",
     )
     assert done.code == 37, done.err
+    assert f"container {name}: strata/slim:embedded, " in done.err
     assert done.out == ("in and out\ndev|/home/dev/work|/tmp/.strata/home|a 'b' \"c\"  d|x  y|")
     made = (inv.folder / "made").stat()
     assert (made.st_uid, made.st_gid) == SOMEBODY
@@ -180,6 +181,8 @@ def test_ssh_asks_no_question(inv: Inv) -> None:
     said = call(*argv, "-o", "BatchMode=yes", script, env=inv.env)
     assert (said.code, said.err) == (0, "")
     assert said.out == "12345:54321 dev /tmp/.strata/home"
+    in_exec = call("docker", "exec", name, "sh", "-c", "echo $HOME && touch ~/it", env=inv.env)
+    assert (in_exec.code, in_exec.out) == (0, "/tmp/.strata/home")  # noqa: S108
     made = (inv.folder / "mine").stat()
     assert (made.st_uid, made.st_gid) == SOMEBODY
 

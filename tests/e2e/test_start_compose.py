@@ -46,6 +46,7 @@ def services(**values: str) -> dict[str, dict[str, Any]]:
 # How `docker run` says what a service of compose.yaml says.
 FLAGS = {
     "cap_drop": "--cap-drop",
+    "user": "--user",
     "security_opt": "--security-opt",
     "shm_size": "--shm-size",
     "ports": "--publish",
@@ -70,14 +71,15 @@ def arguments(service: dict[str, Any]) -> list[str]:
 
 
 def test_compose_starts_both(boxes: Boxes, tmp_path: Path) -> None:
-    """JupyterLab lets in whoever has the token, the SSH server whoever has the key."""
+    """JupyterLab lets in whoever has the token, the SSH server whoever has the key; as anybody."""
     key = make_key(tmp_path, "ada")
-    os.chown(tmp_path, 1000, 1000)
+    os.chown(tmp_path, 12345, 54321)
     tmp_path.chmod(0o700)
     jupyter_port, ssh_port = map(str, free_ports(2))
     found = services(
         STRATA_IMAGES="strata",
         STRATA_WORK=str(tmp_path),
+        STRATA_USER="12345:54321",
         STRATA_JUPYTER_PORT=jupyter_port,
         STRATA_SSH_PORT=ssh_port,
         JUPYTER_TOKEN="a token",  # noqa: S106 - a test's
@@ -93,8 +95,8 @@ def test_compose_starts_both(boxes: Boxes, tmp_path: Path) -> None:
     }
     client = Client(wait_for_ssh(started["ssh"]), key)
     assert client.port == int(ssh_port)
-    assert client.run("touch ~/work/mine && id -un").out == "dev"
-    assert (tmp_path / "mine").exists()
+    assert client.run("touch mine && id -un").out == "dev"
+    assert (tmp_path / "mine").stat().st_uid == 12345
 
     def answer(token: str) -> int | None:
         headers = {"Authorization": f"token {token}"}
@@ -120,6 +122,7 @@ def test_compose_is_closed() -> None:
     for name, service in found.items():
         assert [port.partition(":")[0] for port in service["ports"]] == ["127.0.0.1"]
         assert service["cap_drop"] == ["ALL"]
+        assert service["user"] == "1000:1000"
         assert service["security_opt"] == ["no-new-privileges:true"]
         has_gpus = name.endswith("-gpu")
         assert ("deploy" in service) is has_gpus

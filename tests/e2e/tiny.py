@@ -76,6 +76,15 @@ class TinyProject(SmallProject):
             start_new_session=True,
         )
 
+    def commit(self) -> str:
+        """Commit all that is there but what the build leaves; return the commit's id."""
+        self.write(".gitignore", "/build/\n/cache/\n")
+        git = ("git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+        for words in (("init", "-q"), ("add", "."), ("commit", "-q", "--allow-empty", "-m", "one")):
+            done = self.run([*git, *words])
+            assert done.returncode == 0, done.stderr
+        return self.run(["git", "rev-parse", "HEAD"]).stdout.strip()
+
     @property
     def marker(self) -> str:
         """What `/colour` holds in images that are built now."""

@@ -64,6 +64,8 @@ FROM {parent}
 USER root
 RUN userdel --remove dev && useradd --create-home --uid 1000 --shell /bin/bash ubuntu \
  && rm -rf /usr/bin/python3* /usr/lib/python3* /opt/strata
+# Ubuntu's has none, and the parent's would be made anew, as root's, in dev's home.
+WORKDIR /
 """
 # Debian's own looks for nothing in site-packages outside of a virtual environment.
 SITECUSTOMIZE = f"""\
@@ -136,13 +138,13 @@ os._exit(0)
 class Upstreams:
     """The upstreams and the project.
 
-    `registry` is `HOST:PORT`, `blobs` its storage, `digest` the base's;
+    `registry` is `HOST:PORT`, `registry_folder` its storage, `digest` the base's;
     `engine` is what the docker client needs to know.
     """
 
     site: Site
     registry: str
-    blobs: Path
+    registry_folder: Path
     digest: str
     installer: bytes
     channel: Path

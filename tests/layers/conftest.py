@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,15 @@ def pytest_terminal_summary(
         )
 
 
+@dataclass(frozen=True)
+class Account:
+    """The image's user, as its build named it: /etc/strata/account."""
+
+    name: str
+    uid: int
+    home: str
+
+
 class Layer:
     """A container of the image, as the tests speak to it: as the image's own user."""
 
@@ -49,6 +59,12 @@ class Layer:
         done = self.host.run(command)
         assert (done.rc, done.stderr) == (0, ""), f"{command}\n{done.stdout}{done.stderr}"
         return str(done.stdout).rstrip("\n")
+
+    @property
+    def account(self) -> Account:
+        """The user that the image was built with; its group has the same name and number."""
+        name, _, uid, _, _, home, _ = self.out("cat /etc/strata/account").split(":")
+        return Account(name, int(uid), home)
 
     def lines(self, command: str) -> list[str]:
         """Return the lines that such a command prints."""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.lint.test_workflow import broken_copy, pins, schema, steps, zizmor
+from tests.lint.test_workflow import broken_copy, pins, schema, steps, uploads, zizmor
 
 WORKFLOW = Path(__file__).parents[2] / ".github/workflows/refresh.yml"
 TEXT = WORKFLOW.read_text()
@@ -27,7 +27,7 @@ def rights(path: Path) -> str:
     return "\n".join(found)
 
 
-@pytest.mark.parametrize("check", [zizmor, schema, pins, rights])
+@pytest.mark.parametrize("check", [zizmor, schema, pins, uploads, rights])
 def test_refresh_is_clean(check: Any) -> None:  # noqa: ANN401  # any of the above
     """No check has anything against the workflow."""
     assert check(WORKFLOW) == ""

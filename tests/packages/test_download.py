@@ -184,6 +184,11 @@ def test_a_token_of_the_environment_is_sent_and_never_shown(
         get(url, cache)
     assert f"{url}: answers 500" in str(failure.value)
     assert "s3cr3t" not in str(failure.value)
+    site.put("/s3cr3t/tool", Answer(status=302, headers={"Location": "/s3cr3t/gone"}))
+    with pytest.raises(BuildError) as failure:
+        get(url, cache)
+    assert f"{site.address}/$CHANNEL_TOKEN/gone answers 404" in str(failure.value)
+    assert "s3cr3t" not in str(failure.value)
     site.put("/s3cr3t/tool", BODY)
     assert get(url, cache)[0].read_bytes() == BODY
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,12 +55,16 @@ def test_all_failures_are_told_and_the_rest_is_kept(site: Site, workspace: Works
     """Exit code 3, as one file is another one; the next run asks for what is missing alone."""
     good = wanted("good", site.put("/good", b"good"), b"good")
     wrong = wanted("wrong", site.put("/wrong", b"altered"), b"wrong")
-    gone = wanted("gone", f"{site.address}/gone", b"gone")
+    gone = replace(wanted("gone", f"{site.address}/gone", b"gone"), layer="30-pytorch")
     with pytest.raises(LockError) as failure:
         fetch(workspace, [good, gone, wrong])
     assert [problem.what.splitlines()[0] for problem in failure.value.problems] == [
         f"{site.address}/gone answers 404 Not Found",
         "wrong is not the file that is pinned",
+    ]
+    assert [problem.where for problem in failure.value.problems] == [
+        "layers/30-pytorch: gone",
+        "locks/cpu/conda-lock.yml",
     ]
     site.put("/wrong", b"wrong")
     site.put("/gone", b"gone")

@@ -55,13 +55,19 @@ FILES: dict[str, dict[str, str]] = {
         f"{SITE}/beta-3.dist-info/METADATA": "Name: beta\nVersion: 3\n",
     },
     "clash": {f"{SITE}/alpha/__init__.py": "VALUE = 2\n"},
+    # What alpha has, too, one of it compiled at another time.
+    "same": {
+        f"{SITE}/alpha/__init__.py": MODULE,
+        f"{SITE}/alpha/__pycache__/__init__.{sys.implementation.cache_tag}.pyc": "later",
+        "share/same": "its own\n",
+    },
 }
-DEPENDS = {"python": [], "alpha": ["python"], "beta": ["alpha"], "clash": ["python"]}
+DEPENDS = {"python": [], "alpha": ["python"], "beta": ["alpha"], "clash": ["python"], "same": []}
 
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a channel's folder with the four packages."""
+    """Return a channel's folder with the packages."""
     folder = tmp_path_factory.mktemp("packages")
     (folder / "channel" / "linux-64").mkdir(parents=True)
     for name, files in FILES.items():
@@ -309,6 +315,31 @@ def test_a_file_that_two_packages_bring_is_refused(upper: Build) -> None:
     done = upper.install("clash")
     assert done.returncode == 4
     assert f"1 files are in two packages: {SITE}/alpha/__init__.py (clash)" in done.stderr
+
+
+def test_a_file_that_two_packages_have_alike_is_one(lower: tuple[Build, str], build: Build) -> None:
+    """In one layer it is named and compiled once; the records of both packages have it."""
+    module = f"{SITE}/alpha/__init__.py"
+    cached = f"{SITE}/alpha/__pycache__/__init__.{sys.implementation.cache_tag}.pyc"
+    said = build.good("python", "alpha", "same")
+    assert f"install_env: the same in two packages: {module} (same)" in said
+    after, before = build.state(), lower[0].state()
+    assert after[module] == before[module]
+    assert after.keys() - before.keys() == {"share/same", "conda-meta/same-1.0-h0_0.json"}
+    for name in ("alpha", "same"):
+        record = json.loads(after[f"conda-meta/{name}-1.0-h0_0.json"][2])
+        assert {module, cached} <= set(record["files"])
+        assert {module, cached} <= {item["_path"] for item in record["paths_data"]["paths"]}
+        assert "clobber" not in json.dumps(record)
+
+
+def test_a_file_of_a_lower_layer_may_be_brought_again(upper: Build) -> None:
+    """If it is the same, the lower layer's stays untouched, and so does what was compiled."""
+    before = upper.state()
+    upper.good("same")
+    after = upper.state()
+    assert after.keys() - before.keys() == {"share/same", "conda-meta/same-1.0-h0_0.json"}
+    assert {path for path in before if before[path] != after[path]} == {"conda-meta/history"}
 
 
 def test_modules_without_a_python_are_an_error(build: Build) -> None:

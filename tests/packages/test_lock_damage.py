@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from strata.errors import LockError
 from strata.load import load
-from strata.lock import LockInputs, check_lock, inputs_digest, lock_inputs
+from strata.lock import (
+    LockInputs,
+    check_lock,
+    inputs_digest,
+    lock_inputs,
+    packages_digest,
+    read_lock,
+)
 from strata.locking import variant_inputs
 
 ROOT = Path(__file__).parents[2]
@@ -74,8 +83,13 @@ class Damaged:
         self.text = "".join(line for line in lines if not line.startswith(f"    {name}: "))
 
     def problems(self, inputs: LockInputs | None = None) -> list[str]:
-        """Write the lock and return what is wrong with it."""
+        """Write the lock, its packages as if they had been solved; return what is wrong with it."""
         self.path.write_text(self.text, encoding="utf-8")
+        with suppress(LockError):  # which check_lock tells
+            lock = read_lock(self.path)
+            packages = ((p.platform, p.name, p.url, p.sha256) for p in lock.packages)
+            text = self.text.replace(lock.packages_digest, packages_digest(packages))
+            self.path.write_text(text, encoding="utf-8")
         return [problem.what for problem in check_lock(self.path, inputs or self.inputs)]
 
 
@@ -110,6 +124,22 @@ def test_a_pytorch_of_another_cuda_is_refused(cuda: Damaged) -> None:
     assert cuda.problems() == ["linux-64: pytorch is built for CUDA 12.9, and the runtime is 11.8"]
 
 
+@pytest.mark.parametrize("build", ["cuda13_py39h0_0", "cuda130_mkl_py39h0_0", "cuda_13_py39h0_0"])
+def test_a_build_names_its_family_of_cuda(cuda: Damaged, build: str) -> None:
+    """With its minor version or without."""
+    cuda.rebuild("pytorch", build)
+    (problem,) = cuda.problems()
+    assert problem.startswith("linux-64: pytorch is built for CUDA 13")
+    assert problem.endswith(", and the runtime is 11.8")
+
+
+@pytest.mark.parametrize("build", ["cuda_py313_h6be0d2c_2", "cuda11_py39h0_0", "cuda_h0_0"])
+def test_a_build_for_cuda_may_leave_its_version_open(cuda: Damaged, build: str) -> None:
+    """As torchvision's do; it is no other CUDA's, then."""
+    cuda.rebuild("pytorch", build)
+    assert cuda.problems() == []
+
+
 def test_a_cuda_variant_without_a_runtime_is_refused(cuda: Damaged) -> None:
     """PyTorch alone runs on no GPU."""
     cuda.remove("cuda-version")
@@ -133,6 +163,9 @@ def test_a_cuda_variant_without_nccl_is_refused(cuda: Damaged) -> None:
         ("cudatoolkit", "h0_0"),
         ("libcublas", "h0_0"),
         ("libcudnn", "h0_0"),
+        ("libcudnn-dev", "h0_0"),
+        ("libcutensor", "h0_0"),
+        ("libnvshmem3", "h0_0"),
         ("libmagma_sparse", "h0_0"),
         ("nccl", "h0_0"),
     ],
@@ -152,12 +185,18 @@ def test_what_only_sounds_like_cuda_has(cpu: Damaged, name: str) -> None:
     assert cpu.problems() == []
 
 
-def test_a_cuda_build_in_a_cpu_variant_is_refused(cpu: Damaged) -> None:
-    """Even where its runtime is missing."""
-    cpu.add(entry("torchvision", build="cuda129_py311h0_0"))
-    assert cpu.problems() == [
-        "linux-64: torchvision is the build cuda129_py311h0_0, and the accelerator is cpu"
-    ]
+@pytest.mark.parametrize("name", ["torchvision", "triton"])
+@pytest.mark.parametrize("build", ["cuda129_py311h0_0", "py311_cuda_h0_0"])
+def test_a_cuda_build_in_a_cpu_variant_is_refused(cpu: Damaged, name: str, build: str) -> None:
+    """Of whatever package, and even where its runtime is missing."""
+    cpu.add(entry(name, build=build))
+    assert cpu.problems() == [f"linux-64: {name} is the build {build}, and the accelerator is cpu"]
+
+
+def test_a_build_without_cuda_has_a_place_in_a_cpu_variant(cpu: Damaged) -> None:
+    """Some say so in their name."""
+    cpu.add(entry("opencv", build="nocuda_py311h0_0"))
+    assert cpu.problems() == []
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from strata.errors import DefinitionError, LockError
+from strata.errors import BuildError, DefinitionError, LockError
 from strata.lock import LockChange, check_lock, lock_inputs, read_lock, slice_for, solve_lock
 from strata.lock.report import layer_rows, markdown_changes, summary
 
@@ -273,6 +273,14 @@ def test_a_platform_may_do_without_a_layer(room: Room) -> None:
     assert check_lock(room.out, room.inputs) == []
 
 
+def test_a_platform_may_do_without_all_layers(room: Room) -> None:
+    """Its part of the lock is empty then, and that is no fault."""
+    room.lacking = {"linux-aarch64": ("low", "high")}
+    room.solve()
+    assert read_lock(room.out).on("linux-aarch64") == {}
+    assert check_lock(room.out, room.inputs) == []
+
+
 class Quiet(SimpleHTTPRequestHandler):
     """A web server that keeps its log to itself."""
 
@@ -286,7 +294,9 @@ def mirror(room: Room) -> Iterator[str]:
     (room.channel / "noarch").mkdir()
     empty = {"info": {"subdir": "noarch"}, "packages": {}, "packages.conda": {}}
     room.write("channel/noarch/repodata.json", json.dumps(empty))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(room.channel)))
+    served = room.folder / "served"
+    served.mkdir()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
     thread = Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/"
@@ -295,16 +305,50 @@ def mirror(room: Room) -> Iterator[str]:
     server.server_close()
 
 
+@pytest.mark.parametrize(
+    ("was", "written"),
+    [
+        ("", ""),
+        ("http:", "HTTP:"),
+        ("127.0.0.1", "LocalHost"),
+        ("127.0.0.1", "ada:p%40ss@127.0.0.1"),
+        ("/tiny/", "/other/../tiny"),
+    ],
+)
 def test_a_mirror_gives_the_lock_that_the_channel_gives(
-    room: Room, mirror: str, solved: Room
+    room: Room, mirror: str, solved: Room, was: str, written: str
 ) -> None:
-    """Read over HTTP from another server, and the lock names the public channel alone."""
-    room.solve(mirror_url=mirror)
+    """Over HTTP from another server, however it is written; the lock names the public channel."""
+    room.channel.rename(room.folder / "served" / "tiny")
+    room.solve(mirror_url=f"{mirror}tiny/".replace(was, written, 1))
     assert room.out.read_bytes() == solved.out.read_bytes()
 
 
 def test_a_mirror_that_is_gone_is_told_without_its_secrets(room: Room) -> None:
-    """Exit code 3, and the password is not in the text."""
-    with pytest.raises(LockError, match="can't be read") as caught:
+    """Exit code 4 with the mirror as the place; the password is not in the text."""
+    with pytest.raises(BuildError, match="can't be read") as caught:
         room.solve(mirror_url="http://user:secret@127.0.0.1:9/")
+    (problem,) = caught.value.problems
+    assert problem.where == "http://***:***@127.0.0.1:9/"
+    assert problem.fix == "check the network, or name a mirror: docs/mirrors.md"
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["not json", '{"packages.conda": {"torch-1-0.conda": {"name": 5}}}']
+)
+def test_a_folder_whose_index_is_broken_is_named(room: Room, text: str) -> None:
+    """It is the folder that is at fault, and neither the pins nor the solver."""
+    room.write("channel/linux-64/repodata.json", text)
+    with pytest.raises(LockError, match="can't be read") as caught:
+        room.solve()
+    (problem,) = caught.value.problems
+    assert problem.where == str(room.channel)
+    assert problem.fix == "index that folder anew, or name another one: --channel DIR"
+
+
+def test_a_mirror_that_is_no_address_is_an_argument_that_is_wrong(room: Room) -> None:
+    """Exit code 2, with the text that was given."""
+    with pytest.raises(DefinitionError, match="is no channel") as caught:
+        room.solve(mirror_url="http://[bad/c")
+    assert caught.value.problems[0].where == "http://[bad/c"

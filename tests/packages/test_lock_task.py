@@ -82,6 +82,12 @@ def test_a_refresh_shows_its_changes_and_a_dry_run_writes_none(
             2,
             "needs $NOT_SET_HERE, which is not set",
         ),
+        (
+            ["--variant", VARIANT, "--markdown", "/nowhere/x.md"],
+            2,
+            "error: --markdown /nowhere/x.md: cannot be written",
+        ),
+        (["--variant", VARIANT, "--markdown", "/"], 2, "error: --markdown /: cannot be written"),
         (["--variant", "cuda118"], 2, 'no variant "cuda118" (did you mean "cuda118-py39"?)'),
     ],
 )
@@ -94,6 +100,26 @@ def test_what_cannot_be_done_is_told(
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
     assert expected in done.stderr
     assert {file: file.read_bytes() for file in before} == before
+
+
+def test_a_token_of_a_mirror_is_shown_by_its_name(project: SmallProject) -> None:
+    """In the middle of the path, in what the solver says of the channel; exit code 4."""
+    env = {"STRATA_CHANNEL_MIRROR": "http://127.0.0.2:9/$CH_TOK/conda-forge", "CH_TOK": "s3cr3t!"}
+    done = project.inv("lock", "--variant", VARIANT, env=env)
+    assert done.returncode == 4
+    assert "error: http://127.0.0.2:9/$CH_TOK/conda-forge/: can't be read:" in done.stderr
+    assert "url (http://127.0.0.2:9/$CH_TOK/conda-forge/" in done.stderr  # linux-64 or noarch
+    assert "s3cr3t" not in done.stdout + done.stderr
+
+
+def test_a_platform_of_the_sources_alone_fails_the_check(project: SmallProject) -> None:
+    """It would be looked for in a lock that was never solved for it."""
+    sources = f"locks/{VARIANT}/sources.toml"
+    project.replace(sources, '["linux/amd64"]', '["linux/amd64", "linux/arm64"]')
+    project.replace(sources, '"linux/amd64" = ', '"linux/arm64" = "unset"\n"linux/amd64" = ')
+    done = project.inv("lock", "--variant", VARIANT, "--check")
+    assert done.returncode == 2
+    assert f"those of {sources} are linux/amd64, linux/arm64" in done.stderr
 
 
 def test_the_cooldown_is_counted_in_days() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,15 @@ import pytest
 
 import strata.embedded.wheels as module
 from strata.embedded.pins import Pin, read_pins
-from strata.embedded.wheels import TORCH_CPU_INDEX, fetch_wheels, pins_of_report, sha256_of
+from strata.embedded.wheels import (
+    TORCH_CPU_INDEX,
+    fetch_wheels,
+    pins_of_report,
+    run_pip,
+    sha256_of,
+)
 from strata.errors import BuildError, LockError
+from strata.upstream.mirrors import read_mirrors
 from strata.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -190,6 +198,23 @@ def test_the_real_pip_takes_our_arguments(
     files = fetch_wheels(_workspace(tmp_path), requirements)
     folder = tmp_path / "cache" / "wheels"
     assert files == {name: folder / f"{name}-1.0-{tag}.whl" for name, tag in tags.items()}
+
+
+def test_a_token_of_the_index_is_shown_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real pip names the index as it got it; the error has it as it was written."""
+    written = "http://127.0.0.1:9/$INDEX_TOKEN/simple"
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("STRATA_PYTHON_INDEX", written)
+    monkeypatch.setenv("INDEX_TOKEN", "s3cr3t!")
+    for name, value in read_mirrors(os.environ).environment(os.environ).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(BuildError) as failed:
+        run_pip(["download", "--verbose", "--no-deps", f"--dest={tmp_path}", "one"], where="one")
+    assert written in str(failed.value)
+    assert "s3cr3t" not in str(failed.value)
 
 
 def test_another_file_than_the_pinned_one_is_a_broken_lock(

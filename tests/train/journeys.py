@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 TRAIN, PARTS, OWN = sys.argv[1:]
-STEPS, SAVE_EVERY, KILLED_AFTER = 20, 5, 12
+STEPS, SAVE_EVERY, KILLED_AFTER, STOPPED_AFTER = 20, 5, 12, 13
+LOGGED = ("straight", "restarted", "alone", "stopped")
 ARGUMENTS = [
     *("--max-steps", str(STEPS), "--save-every", str(SAVE_EVERY), "--log-every", "1"),
     *("--batch-size", "8", "--length", "16", "--accumulate", "2", "--warmup", "2"),
@@ -41,6 +42,52 @@ def fragile(run, steps=trainer.main.train_steps):
 
 trainer.main.train_steps = fragile
 sys.exit(trainer.main.main(sys.argv[1:]))
+"""
+
+# Rank 1 and its loading workers get SIGTERM, as a whole process group does from
+# torchrun, before a step; rank 0 only hears of it.  Ranks ask each other after every step.
+STOPPED = f"""
+import os, signal, sys, time
+import trainer.main, trainer.schedule
+
+def stopped(run, steps=trainer.main.train_steps):
+    for sums in steps(run):
+        yield sums
+        if run.progress.step == {STOPPED_AFTER - 1} and run.group.rank == 1:
+            os.killpg(os.getpgrp(), signal.SIGTERM)
+            time.sleep(0.5)  # a worker that died of it would be noticed now
+
+trainer.schedule.ASK_EVERY = 0.0
+trainer.main.train_steps = stopped
+code = trainer.main.main(sys.argv[1:])
+print("rank", os.environ["RANK"], "ends with", code, file=sys.stderr, flush=True)
+os._exit(code)  # as the trainer itself ends
+"""
+
+# Two ranks, each as if alone on its host, which finds other files than the other does.
+HOSTS = """
+import json, os
+from pathlib import Path
+from ddp.errors import Refused
+from trainer.arguments import Config
+from trainer.group import join
+from trainer.main import train
+
+rank = int(os.environ["RANK"])
+group = join(timeout=60.0, threads=1)
+said = {}
+for name, changes in (
+    ("no folder", {"data": ("text", "nowhere")[rank]}),
+    ("other names", {"data": ("hosts/0", "hosts/1")[rank], "model": "bert-base"}),
+    ("other sizes", {"data": ("hosts/0", "hosts/2")[rank]}),
+    ("damaged", {"data": "text", "out": Path(("images", "hosts/damaged")[rank])}),
+):
+    try:
+        train(Config(length=16, **changes), group)
+        said[name] = "nothing"
+    except Refused as refused:
+        said[name] = str(refused)
+Path(f"said-{rank}.json").write_text(json.dumps(said))
 """
 
 
@@ -85,7 +132,14 @@ def main() -> None:
             pixels = np.random.default_rng(number).integers(0, 256, (40, 50, 3), np.uint8)
             np.save(folder / f"images/{number % 2}/{number}.npy", pixels)
         (folder / "fragile.py").write_text(FRAGILE)
+        (folder / "stopped.py").write_text(STOPPED)
         (folder / "own.py").write_text(OWN)
+        (folder / "hosts.py").write_text(HOSTS)
+        for host, file, size in ((0, "a", 400), (1, "b", 400), (2, "a", 399)):
+            (folder / f"hosts/{host}").mkdir(parents=True)
+            (folder / f"hosts/{host}/{file}.txt").write_text("x" * size)
+        (folder / "hosts/damaged").mkdir()
+        (folder / "hosts/damaged/checkpoint.pt").write_text("damaged")
         runs = {
             "straight": torchrun(
                 folder, "-m", "trainer", "--data", "text", "--out", "straight", *ARGUMENTS
@@ -99,15 +153,23 @@ def main() -> None:
                 folder,
                 *("-m", "trainer", "--data", "text", "--out", "alone", *ARGUMENTS),
             ),
+            "stopped": torchrun(
+                folder, "stopped.py", "--data", "text", "--out", "stopped", *ARGUMENTS
+            ),
+            "stopped again": torchrun(
+                folder, "-m", "trainer", "--data", "text", "--out", "stopped", *ARGUMENTS
+            ),
             "own": torchrun(
                 folder,
                 *("own.py", "--batch-size", "50", "--epochs", "6", "--lr", "0.05"),
                 *("--out", "own"),
             ),
+            "hosts": torchrun(folder, "hosts.py"),
         }
         document = {
             "runs": runs,
-            "logs": {run: log(folder / run) for run in ("straight", "restarted", "alone")},
+            "logs": {run: log(folder / run) for run in LOGGED},
+            "hosts": [json.loads((folder / f"said-{rank}.json").read_text()) for rank in (0, 1)],
             "files": sorted(path.name for path in (folder / "straight").iterdir()),
         }
         done = launch(folder, "-c", PARTS)

@@ -41,6 +41,7 @@ def test_two_ranks_pass_on_a_cpu(passed: Result) -> None:
     ]
     assert (passed.code, document["verdict"]) == (0, "pass")
     assert (document["world_size"], document["backend"]) == (2, "gloo")
+    assert document["seconds"] < 60
 
 
 def test_a_cpu_run_is_labelled_as_one(passed: Result) -> None:
@@ -50,10 +51,25 @@ def test_a_cpu_run_is_labelled_as_one(passed: Result) -> None:
     assert passed.document["facts"]["devices"] == []
 
 
+def test_the_host_is_named_also_where_it_is_the_only_one(passed: Result) -> None:
+    """With the ranks that were on it."""
+    (host,) = passed.document["facts"]["hosts"]
+    assert (host["node"], host["ranks"]) == (0, [0, 1])
+    assert host["host"] != ""
+
+
 def test_a_pass_is_silent(passed: Result) -> None:
     """Neither torch nor Python warns of anything, and no process is left."""
     assert passed.err == ""
     assert passed.left == []
+
+
+def test_ranks_are_told_how_nccl_shall_meet_and_give_up(passed: Result) -> None:
+    """By an interface's whole name; its watchdog sleeps four times the wait before it ends one."""
+    settings = passed.phase("rendezvous")["data"]["settings"]
+    assert settings["NCCL_SOCKET_IFNAME"] == "=lo"
+    assert settings["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "0"
+    assert settings["TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"] == "250"
 
 
 def test_people_get_a_table_and_a_plot(trainer: Trainer) -> None:
@@ -80,6 +96,7 @@ def test_people_get_a_table_and_a_plot(trainer: Trainer) -> None:
         ("small-shm", "memory", "rank 1: /dev/shm has 64 MiB free; 2 ranks with 2 workers"),
         ("wrong-sum", "collectives", "rank 1: all_reduce (sum) of float32 is wrong in 1 of 256"),
         ("wrong-gradient", "gradients", "rank 1: DDP's gradient of embedding.weight differs"),
+        ("lost-unused", "gradients", "rank 1: DDP's gradient of side.weight with unused"),
         ("drift", "gradients", "rank 1: after 3 steps, 1 of 1000 parameters are not bit-equal"),
         ("diverge", "training", "rank 1: after training, 1 of 67329 parameters are not bit-equal"),
     ],
@@ -102,14 +119,22 @@ def test_a_fault_is_found_and_its_rank_named(
     assert result.left == []
 
 
-def test_ranks_that_weight_uneven_batches_wrongly_fail(trainer: Trainer) -> None:
-    """Averaging spreads one rank's wrong weight to all: the first to compare is named."""
-    result = trainer.check("--json", "--inject", "1:unweighted")
+@pytest.mark.parametrize(
+    ("fault", "wrong"),
+    [
+        ("unweighted", "parameter of embedding.weight after uneven"),
+        ("sync-early", "gradient of embedding.weight accumulated under no_sync"),
+    ],
+)
+def test_what_averaging_spreads_to_all_ranks_fails(
+    trainer: Trainer, fault: str, wrong: str
+) -> None:
+    """A rank's wrong weight, or a part that it has not sent: the first to compare is named."""
+    result = trainer.check("--json", "--inject", f"1:{fault}")
     rank = result.document["failed_rank"]
     assert (result.code, result.phase("gradients")["outcome"]) == (6, "fail")
     assert rank in (0, 1)
-    wrong = f"rank {rank}: DDP's parameter of embedding.weight after uneven"
-    assert result.phase("gradients")["reason"].startswith(wrong)
+    assert result.phase("gradients")["reason"].startswith(f"rank {rank}: DDP's {wrong}")
     assert result.left == []
 
 
@@ -118,6 +143,7 @@ def test_a_network_interface_that_is_not_there_fails_the_rendezvous(trainer: Tra
     result = trainer.check("--json", env={"GLOO_SOCKET_IFNAME": "nowhere0"})
     assert (result.code, result.phase("rendezvous")["outcome"]) == (6, "fail")
     assert "nowhere0" in result.phase("rendezvous")["reason"]
+    assert result.document["seconds"] < 30
     assert result.left == []
 
 
@@ -142,6 +168,14 @@ def test_a_slow_rank_is_seen_in_efficiency_and_imbalance(trainer: Trainer) -> No
     assert scaling["reason"].startswith("--min-efficiency demands 0.5: ")
     assert scaling["data"]["rows"][1]["imbalance"] > 2
     assert scaling["data"]["efficiency"] < 0.5
+
+
+def test_a_slow_data_loader_is_seen(passed: Result, trainer: Trainer) -> None:
+    """A rank that waits for its batches most of the time is told apart from one that doesn't."""
+    slow = trainer.check("--json", "--inject", "1:slow-loader").phase("scaling")
+    assert slow["outcome"] == "pass"
+    assert slow["data"]["loader_wait_share"] > 0.5
+    assert passed.phase("scaling")["data"]["loader_wait_share"] < 0.5
 
 
 def test_the_watchdog_ends_a_check_that_does_not_end(trainer: Trainer) -> None:

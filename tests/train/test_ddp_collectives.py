@@ -27,8 +27,9 @@ from ddp.journal import Journal
 from ddp.phases import find_spec
 from ddp.plan import Machine, make_plan
 
+torch.set_num_threads(1)
 distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
-plan = make_plan(parse(["--nproc", "1"]), Machine(0, 2, False, True), {})
+plan = make_plan(parse(["--nproc", "1"]), Machine(0, 2, False, True), {"nvml": {"links": []}})
 right = dict(trials.TRIALS)
 
 def spoilt(make):
@@ -39,6 +40,19 @@ def spoilt(make):
             trial.result[0] += 1
         return trials.Trial(call, trial.result, trial.expected, trial.size_bytes)
     return with_error
+
+def spoilt_at(make, dtype, size):
+    with_error = spoilt(make)
+    return lambda values: (
+        with_error if (values.dtype, values.size_bytes) == (dtype, size) else make)(values)
+
+compared = []
+
+def noted(make):
+    def noting(values):
+        compared.append((values.dtype, values.size_bytes))
+        return make(values)
+    return noting
 
 def lacking(make, text):
     def without(values):
@@ -63,7 +77,8 @@ with tempfile.TemporaryDirectory() as name:
             return f"{type(failed).__name__}: {failed}"
         return dict(finding.data)
     print(json.dumps({
-        "right": attempt(),
+        "right": attempt("all_to_all", noted),
+        "compared": compared,
         **{label: attempt(label, spoilt) for label in right},
         **{fault: attempt(context=replace(context, fault=fault))
            for fault in find_spec("collectives").faults},
@@ -71,6 +86,9 @@ with tempfile.TemporaryDirectory() as name:
             "reduce_scatter", lambda make: lacking(make, "gloo does not support it")),
         "no all_reduce": attempt(
             "all_reduce (sum)", lambda make: lacking(make, "gloo does not support it")),
+        **{f"{size} of {dtype}": attempt(
+               "all_reduce (sum)", lambda make: spoilt_at(make, dtype, size))
+           for dtype, size in (("int64", 16 << 20), ("bfloat16", 1024))},
         "broken": attempt("reduce_scatter", lambda make: lacking(make, "connection reset")),
     }))
 """
@@ -110,6 +128,27 @@ def test_one_wrong_value_is_found_and_told(found: dict[str, object], label: str)
     """With the collective, the type, the place, and both values."""
     assert str(found[label]).startswith(f"PhaseFailed: {label} of float32 is wrong in 1 of 256")
     assert "value 0 is 2.0, expected 1.0" in str(found[label])
+
+
+def test_every_type_is_compared_from_1_kib_to_16_mib(found: dict[str, object]) -> None:
+    """Also those that are not timed: the smallest, an odd one, 1 MiB and the largest."""
+    compared = found["compared"]
+    assert isinstance(compared, list)
+    sizes = {dtype: sorted(s for d, s in compared if d == dtype) for dtype, _ in compared}
+    few = [1 << 10, (4 << 10) + 8, 1 << 20, 16 << 20]
+    timed = [1 << 10, 4 << 10, (4 << 10) + 8, 64 << 10, 1 << 20, 16 << 20]
+    assert sizes == {"float32": timed, "float16": few, "bfloat16": few, "int64": few}
+
+
+@pytest.mark.parametrize(
+    ("size", "dtype", "values"), [(16 << 20, "int64", 2097152), (1024, "bfloat16", 512)]
+)
+def test_one_wrong_value_is_found_at_either_end(
+    found: dict[str, object], size: int, dtype: str, values: int
+) -> None:
+    """In the last type's largest message, and in a 16-bit type's smallest."""
+    said = f"PhaseFailed: all_reduce (sum) of {dtype} is wrong in 1 of {values} values: value 0"
+    assert str(found[f"{size} of {dtype}"]).startswith(said)
 
 
 @pytest.mark.parametrize(

@@ -7,16 +7,23 @@ import socket
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tests.train.conftest import Result, Trainer
 
 
 def start_both(
-    trainer: Trainer, *argv: str, first: tuple[str, ...] = (), killed: int | None = None
+    trainer: Trainer,
+    *argv: str,
+    first: tuple[str, ...] = (),
+    killed: int | None = None,
+    port: int = 0,
+    env: Mapping[str, str] | None = None,
 ) -> list[Result]:
     """Run two nodes of one rank each, to their end; `killed` dies when it has its rank."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        port = port or probe.getsockname()[1]
     place = ["--json", "--nnodes", "2", "--rdzv", f"localhost:{port}", "--node-rank"]
     started = []
     for node in (0, 1):
@@ -24,7 +31,14 @@ def start_both(
         sent, processes = (signal.SIGKILL, 3) if node == killed else (0, 0)
         started.append(
             trainer.start(
-                *place, str(node), *more, *argv, network="host", sent=sent, processes=processes
+                *place,
+                str(node),
+                *more,
+                *argv,
+                env=env,
+                network="host",
+                sent=sent,
+                processes=processes,
             )
         )
     return [trainer.finish(process) for process in started]
@@ -64,3 +78,32 @@ def test_hosts_that_were_started_differently_do_not_train(trainer: Trainer) -> N
         assert (result.code, result.left) == (6, [])
         assert "has nproc 1, node 0" in result.phase("facts")["reason"]
         assert result.phase("rendezvous")["outcome"] == "not run"
+
+
+def test_a_port_that_is_taken_among_hosts_is_named(trainer: Trainer) -> None:
+    """Host 0 says so at once; the other finds that no host 0 answers there (case D3)."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        results = start_both(trainer, first=("--nproc", "1"), port=port)
+    for result in results:
+        assert (result.code, result.left) == (6, [])
+        assert result.phase("facts")["outcome"] == "pass"
+        assert result.phase("rendezvous")["outcome"] == "fail"
+        assert result.document["seconds"] < 60
+        (host,) = result.document["facts"]["hosts"]
+        assert host["ranks"] == []
+    taken, lost = (result.phase("rendezvous")["reason"] for result in results)
+    assert taken.startswith(f"node 0 can't listen on localhost:{port}: ")
+    assert lost.startswith(f"node 1 can't reach node 0 at localhost:{port}: ")
+
+
+def test_a_wrong_interface_among_hosts_is_named_within_30_seconds(trainer: Trainer) -> None:
+    """By the ranks of every host, before they wait for each other."""
+    env = {"GLOO_SOCKET_IFNAME": "nowhere0"}
+    for result in start_both(trainer, first=("--nproc", "1"), env=env):
+        assert (result.code, result.left) == (6, [])
+        assert result.phase("rendezvous")["outcome"] == "fail"
+        assert "nowhere0" in result.phase("rendezvous")["reason"]
+        assert result.document["seconds"] < 30

@@ -57,7 +57,7 @@ def test_a_narrow_container_is_not_fit(narrow: subprocess.CompletedProcess[str])
 @pytest.mark.parametrize(
     ("check", "severity", "seen", "fix"),
     [
-        ("shared-memory", "error", "/dev/shm has 64 MiB", "--shm-size 1g"),  # noqa: S108
+        ("shared-memory", "warning", "/dev/shm has 64 MiB", "--shm-size 1g"),  # noqa: S108
         ("threads", "warning", "OMP_NUM_THREADS=16, and a process may use 1 of", "THREADS=1 for"),
         ("open-files", "error", "limit 64", "--ulimit nofile=65536:65536"),
         ("memory", "warning", "1 GiB by the cgroup's limit", "docker run --memory 2g"),
@@ -74,6 +74,17 @@ def test_what_is_too_narrow_is_found(
     assert found["severity"] == severity
     assert seen in found["evidence"]
     assert fix in found["fix"]
+
+
+def test_a_plain_container_is_fit() -> None:
+    """Docker's own 64 MiB of /dev/shm are a warning with both ways out, and exit code 0."""
+    done = examine([], "--json")
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["verdict"]) == (0, "fit"), done.stdout
+    (found,) = (found for found in document["findings"] if found["id"] == "shared-memory")
+    assert (found["severity"], found["evidence"][:20]) == ("warning", "/dev/shm has 64 MiB:")  # noqa: S108
+    assert found["fix"].startswith("docker run --shm-size 1g ")
+    assert found["fix"].endswith("or --ipc=host")
 
 
 def test_a_good_container_is_fit() -> None:

@@ -59,6 +59,25 @@ def test_a_killed_rank_changes_no_number(journeys: dict[str, Any]) -> None:
     assert losses(journeys, "restarted") == losses(journeys, "straight")
 
 
+def test_sigterm_to_one_rank_stops_all_with_a_checkpoint(journeys: dict[str, Any]) -> None:
+    """The step is finished and saved, and each rank ends with 143: no success to torchrun."""
+    run = journeys["runs"]["stopped"]
+    assert run["code"] == 1  # torchrun's, for ranks that fail
+    ends = sorted(re.findall(r"rank (\d) ends with (\d+)", run["err"]))
+    assert ends == [("0", "143"), ("1", "143")]
+    said = "stopped by SIGTERM after step 13; the same command goes on from stopped/checkpoint.pt"
+    assert run["err"].count(said) == 1
+    assert "step 14 of" not in run["err"]
+
+
+def test_a_stopped_run_goes_on_bit_by_bit(journeys: dict[str, Any]) -> None:
+    """Started again, it ends with the uninterrupted run's numbers, each step logged once."""
+    run = journeys["runs"]["stopped again"]
+    assert run["code"] == 0
+    assert run["err"].count("goes on after step 13, from stopped/checkpoint.pt") == 1
+    assert losses(journeys, "stopped") == losses(journeys, "straight")
+
+
 def test_a_run_goes_on_on_fewer_ranks(journeys: dict[str, Any]) -> None:
     """One process, without torchrun, goes on from two ranks' checkpoint with the same steps.
 
@@ -133,3 +152,98 @@ def test_a_folder_that_cannot_be_written_is_named(journeys: dict[str, Any]) -> N
     said = journeys["parts"]["no folder"]
     assert said.startswith("--out images/0/0.npy/run: ")
     assert said.endswith("; give a folder that can be written")
+
+
+def test_what_one_host_refuses_is_refused_on_all(journeys: dict[str, Any]) -> None:
+    """A folder or checkpoint that is bad on one host ends both at once, each with the reason."""
+    assert journeys["runs"]["hosts"]["code"] == 0, journeys["runs"]["hosts"]["err"]
+    first, second = journeys["hosts"]
+    fix = "  fix: give a folder, or `generated`"
+    assert first["no folder"].splitlines() == ["error: --data: rank 1: nowhere is no folder", fix]
+    assert second["no folder"].splitlines() == ["error: --data: nowhere is no folder", fix]
+    assert first["damaged"].startswith(
+        "error: hosts/damaged/checkpoint.pt: rank 1: can't be read: "
+    )
+    assert second["damaged"].startswith("error: hosts/damaged/checkpoint.pt: can't be read: ")
+
+
+@pytest.mark.parametrize(
+    ("case", "folder"), [("other names", "hosts/1"), ("other sizes", "hosts/2")]
+)
+def test_other_files_of_as_many_samples_are_refused(
+    journeys: dict[str, Any], case: str, folder: str
+) -> None:
+    """Names and sizes of all files are compared, also where an encoder's tokens are hidden."""
+    for said, seen in zip(journeys["hosts"], ("hosts/0", folder), strict=True):
+        assert said[case].splitlines() == [
+            f"error: --data: rank 1 finds other files in {seen} than rank 0: 22 samples and 22",
+            "  fix: give every host the same files under the same path",
+        ]
+
+
+def test_another_model_is_refused(journeys: dict[str, Any]) -> None:
+    """The message names a parameter with both shapes."""
+    problem, fix = journeys["parts"]["other model"].splitlines()
+    assert problem == (
+        "error: checkpoint.pt: is of another model: 28 parameters differ, "
+        "token.weight has the shape (257, 32) there and (257, 64) here"
+    )
+    assert fix == (
+        "  fix: give the --model, --length and data that the run began with, or another --out"
+    )
+
+
+def test_files_that_are_no_checkpoint_are_refused(journeys: dict[str, Any]) -> None:
+    """Text, nothing, half a checkpoint and another program's file each get a message."""
+    said = journeys["parts"]["other files"]
+    assert said["text"].startswith(
+        "error: text.pt: can't be read: it is no file of torch.save, or holds more than data\n"
+    )
+    for name in ("text", "empty", "half"):
+        problem, fix = said[name].splitlines()
+        assert problem.startswith(f"error: {name}.pt: can't be read: ")
+        assert fix == "  fix: give another --out, or take the file away"
+    for name in ("another's", "a tensor"):
+        assert said[name].splitlines() == [
+            f"error: {name}.pt: is no checkpoint of strata.trainer/1",
+            "  fix: give another --out",
+        ]
+
+
+def test_a_lost_run_leaves_the_last_good_checkpoint(journeys: dict[str, Any]) -> None:
+    """The loss is looked at before each save, however seldom it is logged."""
+    assert journeys["parts"]["lost"] == {
+        "said": "the loss is nan at step 2; try a smaller --lr, or more --warmup",
+        "step": 1,
+        "is finite": True,
+    }
+
+
+def test_an_image_that_is_none_is_named(journeys: dict[str, Any]) -> None:
+    """The run ends with the file and what is wrong, whether it is read or not."""
+    shape, damaged = journeys["parts"]["bad images"]
+    told = r"bad/class/\d\.npy holds uint8 of shape \(4, 5\); give \(height, width, 3\) uint8"
+    assert re.fullmatch(told, shape)
+    assert re.fullmatch(r"bad/class/\d\.npy can't be read: .+", damaged)
+
+
+def test_parameters_that_are_no_numbers_are_not_saved(journeys: dict[str, Any]) -> None:
+    """A step whose loss was good and whose gradient was not leaves the checkpoint before."""
+    found = journeys["parts"]["poisoned"]
+    assert found["said"].startswith("parameter bias has values that are no numbers after step 160")
+    assert found["is unchanged"] is True
+
+
+def test_too_many_ranks_for_the_gpus_are_refused_on_each(journeys: dict[str, Any]) -> None:
+    """The first rank refuses too, although there is a GPU for it: else it waits for the second."""
+    assert journeys["parts"]["too many ranks"].splitlines() == [
+        "error: torchrun --nproc-per-node: 2 ranks on 1 GPU: NCCL takes one rank a GPU",
+        "  fix: give at most 1, or `gpu`; to train on the CPU, set CUDA_VISIBLE_DEVICES=",
+    ]
+
+
+def test_each_host_says_once_why_it_refuses(journeys: dict[str, Any]) -> None:
+    """Of the second host's ranks the first speaks; both end with 2."""
+    first, second = journeys["parts"]["who speaks"]
+    assert first.startswith("2: error: --epochs: 0 makes no sense\n")
+    assert second == "2: "

@@ -106,7 +106,9 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     stub.write_text(
         "#!/bin/sh\n"
         f"echo x >>{count}\n"
+        '[ ! -e "$0.silent" ] || exit 0\n'
         "for word; do case $word in *.tar.*)\n"
+        '  [ ! -e "$0.empty" ] || { : >"$word"; exit 0; }\n'
         '  echo "base $SOURCE_DATE_EPOCH" >"$word"\n'
         '  [ ! -e "$0.fails" ] || { echo no mirror; exit 25; }\n'
         "esac; done\n"
@@ -154,6 +156,20 @@ def test_a_failed_bootstrap_leaves_nothing(workspace: Workspace) -> None:
     with pytest.raises(BuildError, match="no mirror") as error:
         make_base(workspace, BOOTSTRAP, EPOCH)
     assert error.value.exit_code == 4
+    assert list((workspace.cache / "base").iterdir()) == []
+
+
+@pytest.mark.parametrize("fault", ["silent", "empty"])
+def test_a_bootstrap_that_writes_nothing_has_failed(workspace: Workspace, fault: str) -> None:
+    """Exit 0 without a file, or with an empty one, names the file and the log: exit code 4."""
+    (workspace.root / f"bin/mmdebstrap.{fault}").touch()
+    with pytest.raises(BuildError) as error:
+        make_base(workspace, BOOTSTRAP, EPOCH)
+    (problem,) = error.value.problems
+    assert (problem.where, error.value.exit_code) == ("embedded base", 4)
+    assert problem.what.startswith("mmdebstrap ended with 0 and has written no ")
+    assert problem.fix.startswith(f"read {workspace.build}/logs/base.log; ")
+    assert problem.fix.endswith(str(workspace.root / "bin/mmdebstrap"))
     assert list((workspace.cache / "base").iterdir()) == []
 
 

@@ -101,7 +101,8 @@ class Check:
     def _train(self, _sdk: object, _image: str, how: Training, logs: Path) -> Outcome:
         assert logs == self.root / "r"
         self.trained += 1
-        return outcome("ddp", self.trains, training_key(how))
+        trained = outcome("ddp", self.trains, training_key(how))
+        return replace(trained, plot=f"checks/r/plot-{self.trained}.svg")
 
     def __call__(self, *earlier: ImageRecord) -> tuple[dict[str, Outcome], dict[str, str]]:
         """Check the image; return outcomes by name, and facts."""
@@ -177,9 +178,11 @@ def test_a_fact_has_one_line(check: Check, said: bytes) -> None:
 
 
 def test_what_passed_is_not_run_again(check: Check) -> None:
-    """For the same image and the same tests, the earlier outcome stands."""
+    """For the same image and the same tests, the earlier outcome stands, its plot included."""
     first = check()
-    assert check(record(*first)) == first
+    again = check(record(*first))
+    assert again == first
+    assert again[0]["ddp"].plot == "checks/r/plot-1.svg"
     assert (check.tested, check.trained) == (list(LAYERS), 1)
 
 
@@ -218,6 +221,21 @@ def test_changed_tests_are_run_again(check: Check) -> None:
     file.touch()
     check(record(*first))
     assert check.tested == ["40-top"]
+
+
+def test_a_changed_fact_is_asked(project: SmallProject, check: Check) -> None:
+    """Its layer is checked again, and what it says now is kept; no other layer is."""
+    first = record(*check())
+    project.replace("layers/10-one/layer.toml", "cat /colour", "cat /paint")
+    (check.image,) = project.plan("whole").images
+    check.container.answer = (0, b"blue\n")
+    check.tested.clear()
+    outcomes, facts = check(first)
+    assert (check.tested, check.trained) == (["10-one"], 1)
+    assert facts == {"colour": "blue"}
+    # Of two records of the same image, the one with the facts of now is asked for them.
+    assert check(first, record(outcomes, facts))[1] == {"colour": "blue"}
+    assert check.tested == ["10-one"]
 
 
 def test_an_image_without_known_facts_is_asked(check: Check) -> None:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import strata.check.layers
-from strata.check.layers import layer_key
+from strata.check.layers import check_key, layer_key
 from strata.check.layers import test_layers as run_layer_tests
+from strata.load import load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
+
+    from tests.projects import SmallProject
 
 
 def write(root: Path, path: str, text: str) -> None:
@@ -40,6 +43,23 @@ def test_a_layer_without_tests_has_a_key(tmp_path: Path) -> None:
     key = layer_key(tmp_path, "10-a")
     write(tmp_path, "10-a/test_a.py", "")
     assert layer_key(tmp_path, "10-a") != key
+
+
+def test_a_layers_facts_are_part_of_its_check(project: SmallProject) -> None:
+    """A new command and a new name are another check, of that layer alone; its text is not."""
+
+    def keys() -> list[str]:
+        layers = load(project.root).layers
+        return [check_key(project.root, layers[name]) for name in ("10-one", "20-two")]
+
+    seen = [keys()]
+    for old, new in (("cat /colour", "cat /paint"), ("colour =", "paint =")):
+        project.replace("layers/10-one/layer.toml", old, new)
+        seen.append(keys())
+    assert len({one for one, _ in seen}) == 3
+    assert len({two for _, two in seen}) == 1
+    project.replace("layers/10-one/layer.toml", "The lowest layer", "Another summary")
+    assert keys() == seen[-1]
 
 
 def test_tests_that_hang_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,29 @@ def test_the_network_is_private_and_goes_last(tmp_path: Path) -> None:
     assert engine.removed == ["node1", "node0", "network"]
 
 
+@pytest.mark.parametrize(
+    ("gpus", "expected"),
+    [
+        ("all", {"DeviceIDs": ["2", "3"], "Capabilities": [["gpu"]], "Driver": ""}),
+        (
+            "all by CDI",
+            {
+                "DeviceIDs": ["nvidia.com/gpu=2", "nvidia.com/gpu=3"],
+                "Capabilities": [],
+                "Driver": "cdi",
+            },
+        ),
+    ],
+)
+def test_each_node_gets_its_own_gpus(gpus: str, expected: dict[str, Any], tmp_path: Path) -> None:
+    """By number where NVIDIA's runtime gives them, by name where only CDI does."""
+    engine = Engine()
+    run(engine, Training(nproc="2", nodes=2, gpus=gpus), tmp_path)
+    (request,) = engine.made[1].options["device_requests"]
+    assert {key: request[key] for key in expected} == expected
+    assert request["Count"] == 0
+
+
 def test_a_node_that_does_not_start_leaves_nothing(tmp_path: Path) -> None:
     """Neither the others, nor the network."""
     engine = Engine()

@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests.exceptions
 from docker.errors import APIError, NotFound
+from docker.types import DeviceRequest
 
-from strata.check.container import HOST, PID, container_options, remove, remove_orphans, remove_own
+from ddp.shared_memory import Need
+from strata.check.container import (
+    HOST,
+    PID,
+    RANK_BYTES,
+    container_options,
+    remove,
+    remove_orphans,
+    remove_own,
+    shared_gibibytes,
+)
 from strata.check.nodes import LOGS
 from strata.check.options import Training
 from strata.check.training import check_training, training_key
@@ -125,15 +136,24 @@ def test_what_a_pass_left_out_is_told() -> None:
 def test_what_was_measured_is_kept_and_drawn(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The report and its plot lie beside the logs."""
+    """The report and its plot lie beside the logs, and the outcome names the plot."""
     drawn: list[list[str]] = []
     monkeypatch.setattr("strata.check.training.run", lambda argv, **_: drawn.append(argv[1:]))
     report = REPORT | {"phases": [{"name": "collectives", "outcome": "pass"}]}
     sdk: Any = Engine(Container(stdout=json.dumps(report)))
-    check_training(sdk, "strata/x:y", Training(), tmp_path / "logs")
-    kept = tmp_path / "logs/report.json"
-    assert json.loads(kept.read_text()) == report
-    assert drawn == [["-m", "ddp.plot", str(kept), str(tmp_path / "logs/plot.svg")]]
+    logs = tmp_path / "build/checks/v-x"
+    outcome = check_training(sdk, "strata/x:y", Training(), logs)
+    assert json.loads((logs / "report.json").read_text()) == report
+    assert drawn == [["-m", "ddp.plot", str(logs / "report.json"), str(logs / "plot.svg")]]
+    assert (outcome.verdict, outcome.plot) == ("pass", "checks/v-x/plot.svg")
+
+
+def test_what_measured_nothing_names_no_plot(tmp_path: Path) -> None:
+    """A check that failed before it measured has none, and neither has one without a report."""
+    for container in (Container(stdout=json.dumps(REPORT)), Container(code=1)):
+        sdk: Any = Engine(container)
+        outcome = check_training(sdk, "strata/x:y", Training(), tmp_path / "checks/v-x")
+        assert outcome.plot == ""
 
 
 def test_a_failed_phase_is_named() -> None:
@@ -209,7 +229,7 @@ def test_gpus_are_required_where_they_are_given(
 
 def test_containers_are_as_a_careful_user_starts_them() -> None:
     """No network, no privileges, room for shared memory (case D1), and our mark."""
-    options = container_options("none")
+    options = container_options(Training())
     assert options == {
         "network_mode": "none",
         "cap_drop": ["ALL"],
@@ -217,6 +237,42 @@ def test_containers_are_as_a_careful_user_starts_them() -> None:
         "shm_size": "1g",
         "labels": {HOST: platform.node(), PID: str(os.getpid())},
     }
+
+
+@pytest.mark.parametrize(
+    ("nproc", "gpus", "gibibytes"),
+    [
+        ("", "none", 1),
+        ("auto", "none", 1),
+        ("22", "none", 1),
+        ("23", "none", 2),
+        ("64", "none", 3),
+        ("", "all", 8),
+        ("8", "all by CDI", 8),
+        ("200", "all", 9),
+    ],
+)
+def test_shared_memory_grows_with_the_ranks(nproc: str, gpus: str, gibibytes: int) -> None:
+    """Each rank's loaders have room; on GPUs the container alone knows how many there are."""
+    how = Training(nproc=nproc, gpus=gpus)
+    assert shared_gibibytes(how) == gibibytes
+    assert container_options(how)["shm_size"] == f"{gibibytes}g"
+    if nproc.isdecimal():
+        assert gibibytes << 30 >= Need(int(nproc)).bytes
+
+
+def test_host_and_image_agree_on_what_a_rank_needs() -> None:
+    """What the memory phase asks for a rank is what a container is given."""
+    assert Need(1).bytes == RANK_BYTES
+
+
+def test_gpus_are_asked_for_in_the_engines_way() -> None:
+    """By capabilities from NVIDIA's runtime; as names, and nothing else, from the driver "cdi"."""
+    (by_runtime,) = container_options(Training(gpus="all"))["device_requests"]
+    assert by_runtime == DeviceRequest(count=-1, capabilities=[["gpu"]])
+    (by_cdi,) = container_options(Training(gpus="all by CDI"))["device_requests"]
+    assert by_cdi == DeviceRequest(driver="cdi", device_ids=["nvidia.com/gpu=all"])
+    assert (by_cdi["Count"], by_cdi["Options"], by_cdi["Capabilities"]) == (0, {}, [])
 
 
 def test_only_what_nobody_owns_any_more_is_removed() -> None:

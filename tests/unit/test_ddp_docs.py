@@ -10,6 +10,8 @@ from ddp.phases import FAULTS, SPECS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT = (ROOT / "docs/ddp-check.md").read_text()
+# The modules that set variables for the ranks.
+SETTERS = ("agent.py", "compiling.py")
 
 
 def rows(head: str) -> list[list[str]]:
@@ -42,3 +44,12 @@ def test_every_fault_is_explained_with_its_phase() -> None:
     ]
     assert sorted(told) == sorted((fault, spec.name) for spec in SPECS for fault in spec.faults)
     assert len(told) == len(FAULTS)
+
+
+def test_every_variable_that_the_ranks_are_given_is_explained() -> None:
+    """What the agent and the compiler's preparation set is in the table of the environment."""
+    sources = "".join((ROOT / "train/ddp" / name).read_text() for name in SETTERS)
+    given = set(re.findall(r'"((?:CUBLAS|GLOO|NCCL|OMP|TORCH|TORCHINDUCTOR)_[A-Z_]+)"', sources))
+    told = {name for row in rows("variable") for name in re.findall(r"`([A-Z_]+)`", row[0])}
+    assert {"OMP_NUM_THREADS", "TORCHINDUCTOR_CACHE_DIR"} <= given
+    assert given - told == set()

@@ -27,7 +27,9 @@ MANIFEST: dict[str, Any] = {
         for name, version, build in PACKAGES
     ]
 }
-RECORDS = frozenset("-".join(package) for package in PACKAGES)
+RECORDS: dict[str, list[str]] = {"-".join(package): [] for package in PACKAGES}
+METADATA = "lib/python3.11/site-packages/numpy-2.4.6.dist-info/METADATA"
+GONE = f"numpy is not whole ({METADATA} is gone)"
 VERSIONS = {
     "torch": ["2.13.0+cpu"],
     "numpy": ["2.4.6"],
@@ -66,13 +68,28 @@ def test_what_is_as_it_was_built_agrees() -> None:
         (
             "3.11.2",
             VERSIONS,
-            RECORDS - {"tzdata-2025b-h78e105d_0"},
+            {name: gone for name, gone in RECORDS.items() if not name.startswith("tzdata")},
             ["conda has no record of tzdata, the manifest says 2025b (layer 30-pytorch)"],
+        ),
+        (
+            "3.11.2",
+            {name: found for name, found in VERSIONS.items() if name != "numpy"},
+            RECORDS | {"numpy-2.4.6-py311_0": [METADATA]},
+            [f"{GONE}, the manifest says 2.4.6 (layer 30-pytorch)"],
+        ),
+        (
+            "3.11.2",
+            {**VERSIONS, "numpy": ["1.26.4"]},
+            RECORDS | {"numpy-2.4.6-py311_0": [METADATA]},
+            ["numpy is 1.26.4, the manifest says 2.4.6 (layer 30-pytorch)"],
         ),
     ],
 )
 def test_what_was_changed_afterwards_is_named(
-    python: str, versions: dict[str, list[str]], records: frozenset[str], expected: list[str]
+    python: str,
+    versions: dict[str, list[str]],
+    records: dict[str, list[str]],
+    expected: list[str],
 ) -> None:
     """With both versions and the layer (case C8)."""
     assert disagreements(MANIFEST, Installed(python, versions, records)) == expected
@@ -96,9 +113,13 @@ def test_another_python_is_not_the_images(tmp_path: Path) -> None:
 
 def test_the_running_python_is_looked_at(tmp_path: Path) -> None:
     """Its version, its distributions, and conda's records in the prefix."""
-    (tmp_path / "conda-meta").mkdir()
-    (tmp_path / "conda-meta/numpy-2.4.6-py311_0.json").write_text("{}")
+    record = tmp_path / "conda-meta/numpy-2.4.6-py311_0.json"
+    record.parent.mkdir()
+    record.write_text(json.dumps({"files": ["bin/f2py", METADATA]}))
     found = look_at_environment(tmp_path)
     assert found.python == platform.python_version()
     assert len(found.versions["pytest"]) == 1
-    assert found.records == {"numpy-2.4.6-py311_0"}
+    assert found.records == {"numpy-2.4.6-py311_0": [METADATA]}
+    (tmp_path / METADATA).parent.mkdir(parents=True)
+    (tmp_path / METADATA).touch()
+    assert look_at_environment(tmp_path).records == {"numpy-2.4.6-py311_0": []}

@@ -33,14 +33,19 @@ def document() -> dict[str, Any]:
         {"ranks": 2, "samples_per_s": 190.0},
         {"ranks": 4, "samples_per_s": 300.0},
     ]
+    link = {"nvlinks": 18, "nvlink_gb_per_s": 450.0, "pcie_gb_per_s": 63.0}
     return {
         "label": "4 GPU, nccl",
         "world_size": 4,
+        "facts": {"nvml": {"links": [link] * 4}},
         "phases": [
             {"name": "facts", "data": {}},
             {
                 "name": "collectives",
-                "data": {"bandwidth": rows, "limits": {"memory_copy_gb_per_s": 900.0}},
+                "data": {
+                    "bandwidth": rows,
+                    "limits": {"memory_copy_gb_per_s": 900.0, "peer_copy_gb_per_s": 270.0},
+                },
             },
             {"name": "scaling", "data": {"rows": scaling}},
         ],
@@ -54,8 +59,13 @@ def test_both_charts_are_drawn_with_their_numbers() -> None:
     assert len(list(drawn.iter(f"{SVG}circle"))) == 4 + 3
     assert "Bus bandwidth by message size (4 GPU, nccl, 4 ranks)" in texts
     assert "Throughput by ranks (4 GPU, nccl, 4 ranks)" in texts
-    for legend in ("all_reduce (sum)", "broadcast", "memory copy", "measured", "ideal"):
+    bounds = ("memory copy", "peer copy", "NVLink (nominal)", "ideal")
+    for legend in ("all_reduce (sum)", "broadcast", "measured", *bounds):
         assert texts.count(legend) == 1
+    dashes = [path.get("stroke-dasharray") for path in drawn.iter(f"{SVG}path")]
+    in_legend = [dash for dash in dashes if dash][::2]
+    assert len(in_legend) == len(bounds)
+    assert len(set(in_legend[:3])) == 3  # bounds of one chart can be told apart
     assert {"1 KiB", "1 MiB", "1000", "GB/s", "samples/s", "400"} <= set(texts)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from ddp.arguments import parse
 from ddp.findings import Finding
 from ddp.journal import RankState
+from ddp.nodes import Meeting
 from ddp.phases import RANK_PHASES
 from ddp.plan import Machine, Plan, make_plan
 from ddp.report import render_json, render_table, report_ranks, report_unfit, with_phases
@@ -113,3 +114,15 @@ def test_what_was_never_planned_has_no_label() -> None:
     report = report_unfit(None, "no temporary folder", TIMES)
     assert (report.verdict, report.label, report.backend) == ("fail", None, None)
     assert render_table(report).splitlines()[-1] == "verdict: fail (not started)"
+
+
+def test_the_hosts_are_facts_and_only_several_are_in_the_table() -> None:
+    """People know where they have started a check of one host; a kept document doesn't."""
+    one = cpu_plan().with_hosts(Meeting({0: "alpha"}, {0: [0, 1]}))
+    two = cpu_plan().with_hosts(Meeting({0: "alpha", 1: "beta"}, {0: [0], 1: [1]}))
+    reports = [report_ranks(plan, [done(0), done(1)], {}, TIMES, None) for plan in (one, two)]
+    assert reports[0].facts["hosts"] == [{"node": 0, "host": "alpha", "ranks": [0, 1]}]
+    assert [render_table(report).splitlines()[1:3] for report in reports] == [
+        ["", "phase        outcome  seconds  detail"],
+        ["node 0: alpha, ranks 0", "node 1: beta, ranks 1"],
+    ]

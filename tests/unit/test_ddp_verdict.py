@@ -115,6 +115,8 @@ def test_a_phase_that_only_some_ranks_ran_has_failed() -> None:
         ([DONE, DONE], {0: 1}, None),
         ([DONE, DONE], {}, LATE),
         ([RankState(0), RankState(0)], {}, None),
+        ([], {}, None),
+        ([], {}, LATE),
     ],
 )
 def test_anything_short_of_done_is_no_pass(
@@ -123,3 +125,12 @@ def test_anything_short_of_done_is_no_pass(
     """An unfinished rank, an exit code or a launcher that was ended each fail a phase."""
     phases, _ = judge_ranks(ranks(*states), ends, 9.0, late, TIMEOUT)
     assert [phase.outcome for phase in phases].count("fail") == 1
+
+
+def test_a_launcher_without_ranks_is_told_by_what_it_waited_for() -> None:
+    """Such as one of several hosts whose time was up before its ranks could start."""
+    phases, blame = judge_ranks([], {}, 9.0, LATE, TIMEOUT)
+    assert (phases[0].name, phases[0].outcome) == ("rendezvous", "fail")
+    assert phases[0].reason == f"{LATE}: no rank has begun"
+    assert blame is not None
+    assert blame.rank is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.facts import HOST, Facts, Gpu, Unknown
+from doctor.facts import HOST, Facts, Gpu, Torch, Unknown
 from doctor.judge_gpus import (
     has_code_for,
     judge_architecture,
@@ -131,6 +131,14 @@ def test_a_gpu_without_code_is_named() -> None:
     assert judge_architecture(with_nvidia(DGX, gpus=NO_NVML)).severity == "unknown"
 
 
+def test_code_that_is_not_told_is_unknown() -> None:
+    """Some PyTorch lists no architectures where CUDA doesn't start: no GPU is said to lack code."""
+    silent = replace(DGX, torch=Torch("2.4.0", (12, 9), architectures=(), gpus=0))
+    finding = judge_architecture(silent)
+    assert finding.severity == "unknown"
+    assert "see driver and cuda-start" in finding.evidence
+
+
 def slowed(*slowdowns: str) -> Facts:
     """Return a machine whose second GPU has these reasons to be slow."""
     gpus = (Gpu(0, H100, (9, 0), ()), Gpu(1, H100, (9, 0), slowdowns))
@@ -148,13 +156,14 @@ def test_heat_is_a_warning_and_a_power_limit_is_not() -> None:
 
 
 def test_a_clock_that_is_set_low_is_told_of() -> None:
-    """An application clock below the highest one is a setting, which somebody may have wanted."""
+    """An application clock below the default one is a setting, which somebody may have wanted."""
 
     def clocked(clocks: tuple[int, int] | Unknown | None) -> Facts:
         return with_nvidia(DGX, gpus=(Gpu(0, "Tesla V100-SXM2-32GB", (7, 0), (), clocks),))
 
     low = judge_clocks(clocked((1312, 1530)))
-    assert (low.severity, low.evidence) == ("info", "GPU 0: its clock is set to 1312 of 1530 MHz")
+    assert low.severity == "info"
+    assert low.evidence == "GPU 0: its clock is set to 1312 MHz, its default is 1530"
     assert judge_clocks(clocked((1530, 1530))).severity == "ok"
     assert judge_clocks(clocked(None)).severity == "ok"
     assert judge_clocks(clocked(Unknown("GPU is lost"))).severity == "unknown"

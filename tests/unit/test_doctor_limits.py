@@ -17,14 +17,16 @@ from doctor.judge_limits import (
     judge_temporary,
     judge_threads,
 )
-from tests.unit.doctor_machines import DGX, LAPTOP, with_limits, with_settings
+from tests.unit.doctor_machines import DGX, LAPTOP, with_limits, with_nvidia, with_settings
 
 
 @pytest.mark.parametrize(
     ("size", "severity", "words"),
     [
-        (64 * MIB, "error", "shm has 64 MiB: DataLoader workers"),
-        (65 * MIB, "warning", "shm has 65 MiB: little"),
+        (64 * MIB, "warning", "shm has 64 MiB: little for 2 ranks with DataLoader workers"),
+        (4 * 9_633_792, "warning", "which need 92 MiB for batches of 10 MB"),
+        (4 * 9_633_792 - 1, "error", "2 ranks with a worker each and batches of 10 MB need 37 MiB"),
+        (GIB - 1, "warning", "little"),
         (GIB, "ok", "shm has 1 GiB"),
         (Unknown("No such file"), "unknown", "the size of /dev/shm: No such file"),
     ],
@@ -32,10 +34,20 @@ from tests.unit.doctor_machines import DGX, LAPTOP, with_limits, with_settings
 def test_shared_memory_is_judged_by_its_size(
     size: int | Unknown, severity: str, words: str
 ) -> None:
-    """Docker's 64 MiB are an error, less than 1 GiB a warning."""
+    """Less than 1 GiB is a warning, Docker's 64 MiB too; too little for a worker each an error."""
     finding = judge_shared_memory(with_limits(LAPTOP, shared_memory=size))
     assert finding.severity == severity
     assert words in finding.evidence
+
+
+@pytest.mark.parametrize(("gpus", "severity"), [(3, "warning"), (4, "error")])
+def test_the_ranks_decide_whether_shared_memory_is_too_little(gpus: int, severity: str) -> None:
+    """Docker's 64 MiB hold two batches a rank for three GPUs, and not for four."""
+    h100 = DGX.nvidia.gpus
+    machine = with_nvidia(DGX, gpus=() if isinstance(h100, Unknown) else h100[:gpus])
+    small = judge_shared_memory(with_limits(machine, shared_memory=64 * MIB))
+    assert (small.severity, f"{gpus} ranks" in small.evidence) == (severity, True)
+    assert (small.fix or "").endswith("or --ipc=host")
 
 
 def test_the_remedy_for_shared_memory_fits_the_place() -> None:

@@ -151,18 +151,23 @@ def test_libcuda_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask_libcuda() == ((12, 9), 803)
 
 
+NOT_SUPPORTED, FUNCTION_NOT_FOUND, UNKNOWN, DEPRECATED = 3, 13, 999, 26  # nvml.h
+
+
 class NVMLError(Exception):
-    """NVML's own."""
+    """NVML's own, with nvml.h's number as `value`."""
+
+    def __init__(self, name: str, value: int) -> None:
+        """Tell which function has failed, and how."""
+        words = {NOT_SUPPORTED: "Not Supported", FUNCTION_NOT_FOUND: "Function Not Found"}
+        super().__init__(f"{name}: {words.get(value, value)}")
+        self.value = value
 
 
-class NotSupportedError(NVMLError):
-    """What a GPU answers that has no such thing."""
-
-
-def fake_nvml(failing: str = "", peers: int = 0) -> Any:  # noqa: ANN401 - for the module pynvml
+def fake_nvml(failing: str = "", peers: int = 0, value: int = NOT_SUPPORTED) -> Any:  # noqa: ANN401 - for the module pynvml
     """Return what the doctor calls of pynvml, for two GPUs.
 
-    The function of the name `failing` fails; `peers` is the status of the pair.
+    The function of the name `failing` fails with `value`; `peers` is the status of the pair.
     """
     answers: dict[str, Callable[..., Any]] = {
         "nvmlInit": lambda: None,
@@ -172,17 +177,18 @@ def fake_nvml(failing: str = "", peers: int = 0) -> Any:  # noqa: ANN401 - for t
         "nvmlDeviceGetName": lambda _handle: "NVIDIA L4",
         "nvmlDeviceGetCudaComputeCapability": lambda _handle: (8, 9),
         # Idle; power limit and heat.
-        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: (0x1, 0x4 | 0x40)[handle],
+        "nvmlDeviceGetCurrentClocksEventReasons": lambda handle: (0x1, 0x4 | 0x40)[handle],
+        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda _handle: 0x80,
         "nvmlDeviceGetApplicationsClock": lambda _handle, _which: 1000,
-        "nvmlDeviceGetMaxClockInfo": lambda _handle, _which: 2040,
+        "nvmlDeviceGetDefaultApplicationsClock": lambda _handle, _which: 2040,
         "nvmlDeviceGetP2PStatus": lambda _one, _other, _what: peers,
     }
 
     def fail(*_words: object) -> None:
-        raise NotSupportedError(f"{failing}: Not Supported")
+        raise NVMLError(failing, value)
 
     nvml = SimpleNamespace(**answers, is_closed=False)
-    nvml.NVMLError, nvml.NVMLError_NotSupported = NVMLError, NotSupportedError
+    nvml.NVMLError = NVMLError
     nvml.nvmlShutdown = lambda: setattr(nvml, "is_closed", True)
     if failing:
         setattr(nvml, failing, fail)
@@ -206,14 +212,32 @@ def test_what_nvml_refuses_is_unknown() -> None:
     """A failure anywhere makes unknown what depends on it, and nothing else."""
     for failing in ("nvmlInit", "nvmlDeviceGetCount"):
         assert all(isinstance(answer, Unknown) for answer in ask_nvml(fake_nvml(failing)))
-    _, gpus, severed = ask_nvml(fake_nvml("nvmlDeviceGetCurrentClocksThrottleReasons"))
+    _, gpus, severed = ask_nvml(fake_nvml("nvmlDeviceGetCurrentClocksEventReasons"))
     assert [type(gpu.slowdowns) for gpu in gpus] == [Unknown, Unknown]
     assert severed == ()
     _, gpus, severed = ask_nvml(fake_nvml("nvmlDeviceGetP2PStatus"))
     assert len(gpus) == 2
     assert severed == Unknown("nvmlDeviceGetP2PStatus: Not Supported")
-    _, gpus, _ = ask_nvml(fake_nvml("nvmlDeviceGetApplicationsClock"))
-    assert [gpu.clocks for gpu in gpus] == [None, None]
+
+
+def test_an_old_driver_is_asked_by_the_old_name() -> None:
+    """Drivers before 535 have no event reasons, and older packages no such function."""
+    event = "nvmlDeviceGetCurrentClocksEventReasons"
+    old_driver = fake_nvml(event, value=FUNCTION_NOT_FOUND)
+    old_package = fake_nvml()
+    delattr(old_package, event)
+    for nvml in (old_driver, old_package):
+        _, gpus, _ = ask_nvml(nvml)
+        assert [gpu.slowdowns for gpu in gpus] == [("power brake",), ("power brake",)]
+
+
+def test_a_gpu_without_application_clocks_has_none() -> None:
+    """Some GPUs never had any, CUDA 14's NVML will have none; another failure is unknown."""
+    for value in (NOT_SUPPORTED, DEPRECATED):
+        _, gpus, _ = ask_nvml(fake_nvml("nvmlDeviceGetDefaultApplicationsClock", value=value))
+        assert [gpu.clocks for gpu in gpus] == [None, None]
+    _, gpus, _ = ask_nvml(fake_nvml("nvmlDeviceGetApplicationsClock", value=UNKNOWN))
+    assert [gpu.clocks for gpu in gpus] == [Unknown("nvmlDeviceGetApplicationsClock: 999")] * 2
 
 
 def test_the_network_is_read(tmp_path: Path) -> None:

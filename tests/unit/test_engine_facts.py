@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from strata.engine.connect import Engine
-from strata.engine.facts import EngineFacts, facts_of, problems_of, version_tuple
+from strata.engine.facts import EngineFacts, facts_of, gives_gpus, problems_of, version_tuple
+from strata.errors import HostError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,8 +104,23 @@ def test_gpus_are_offered_by_a_runtime_or_by_cdi(tmp_path: Path) -> None:
         {"CDISpecDirs": [str(tmp_path)]},
     ]
     for offer in offers:
-        assert facts_of({**INFO, **offer}, VERSION, "", is_local=True).offers_gpus
+        facts = facts_of({**INFO, **offer}, VERSION, "", is_local=True)
+        assert facts.offers_gpus
+        assert facts.gives_gpus_by_cdi is ("Runtimes" not in offer)
     assert not facts_of(INFO, VERSION, "", is_local=True).offers_gpus
+
+
+def test_a_damaged_cdi_file_leaves_open_whether_there_are_gpus(tmp_path: Path) -> None:
+    """It is neither "no GPU" nor a traceback: exit code 8, unless GPUs are offered otherwise."""
+    (tmp_path / "nvidia.yaml").write_text("")
+    info = {**INFO, "CDISpecDirs": [str(tmp_path)]}
+    facts = facts_of(info, VERSION, "", is_local=True)
+    assert not facts.offers_gpus
+    with pytest.raises(HostError, match="it is empty") as error:
+        gives_gpus(facts)
+    assert error.value.exit_code == 8
+    assert gives_gpus(facts_of({**info, "Runtimes": {"nvidia": {}}}, VERSION, "", is_local=True))
+    assert not gives_gpus(facts_of(info, VERSION, "", is_local=False))
 
 
 @pytest.mark.parametrize(

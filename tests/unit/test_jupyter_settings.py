@@ -44,11 +44,24 @@ def test_empty_is_not_given(jupyter: ModuleType, name: str) -> None:
 
 
 def test_token_is_kept(jupyter: ModuleType) -> None:
-    """A token's spaces and quotes are its own, in a variable and in a file."""
-    given = ' it\'s "my" token '
+    """A token's quotes and inner spaces are its own, in a variable and in a file."""
+    given = 'it\'s "my"  token'
     assert jupyter.decide({"JUPYTER_TOKEN": given}, nothing).token == given
     files = {"/a": f"{given}\r\n"}
     assert jupyter.decide({"JUPYTER_TOKEN_FILE": "/a"}, files.get).token == given
+
+
+@pytest.mark.parametrize("given", [" abc", "abc ", " "])
+def test_outer_spaces(jupyter: ModuleType, given: str) -> None:
+    """A token with outer spaces, with which Jupyter lets nobody in, is refused."""
+    with pytest.raises(jupyter.SettingError, match="begins or ends with a space; fix: leave the"):
+        jupyter.decide({"JUPYTER_TOKEN": given}, nothing)
+
+
+def test_port_of_a_kubernetes_service(jupyter: ModuleType) -> None:
+    """What Kubernetes puts into JUPYTER_PORT for a Service called jupyter is not our port."""
+    given = {"JUPYTER_PORT": "tcp://10.96.7.1:8888"}
+    assert jupyter.decide(given, nothing).port == 8888
 
 
 def test_mounted_secrets(jupyter: ModuleType) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
 from strata.load import load
-from strata.lock import LockInputs, check_lock, inputs_digest, lock_inputs
+from strata.lock import LockInputs, check_lock, inputs_digest, lock_inputs, packages_digest
 from strata.locking import variant_inputs
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class Variant:
                 self.package("lab", "jupyter", "python"),
             ],
         }
+        self.seal()
 
     @staticmethod
     def package(name: str, category: str, *dependencies: str) -> dict[str, object]:
@@ -76,6 +77,14 @@ class Variant:
     def inputs(self) -> LockInputs:
         """Read the definitions as they are now."""
         return lock_inputs({"pytorch": self.lower, "jupyter": self.upper}, self.pins)
+
+    def seal(self) -> None:
+        """Let the lock say of its packages that they are those that were solved."""
+        metadata: dict[str, Any] = self.lock["metadata"]  # type: ignore[assignment]
+        packages: list[dict[str, Any]] = self.lock["package"]  # type: ignore[assignment]
+        metadata["custom_metadata"]["strata-packages-digest"] = packages_digest(
+            (one["platform"], one["name"], one["url"], one["hash"]["sha256"]) for one in packages
+        )
 
     def problems(self) -> list[str]:
         """Write the lock and return what is wrong with it, as `FILE: WHAT`."""
@@ -170,6 +179,31 @@ def test_a_foreign_lock_is_refused(variant: Variant) -> None:
     assert problem.startswith("conda-lock.yml: was not written by strata")
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hash", {"md5": "cd" * 16, "sha256": "ef" * 32}),
+        ("url", f"{CHANNEL}noarch/torch-1.0-h0_0.conda"),
+    ],
+)
+def test_a_package_that_was_edited_by_hand_is_refused(
+    variant: Variant, key: str, value: object
+) -> None:
+    """Another hash or file looks as right as the one that was solved."""
+    variant.lock["package"][1][key] = value  # type: ignore[index]
+    told = "conda-lock.yml: its packages are not those that were solved: somebody edited them"
+    assert variant.problems() == [told]
+    variant.seal()
+    assert variant.problems() == []
+
+
+def test_a_lock_that_says_nothing_of_its_packages_is_refused(variant: Variant) -> None:
+    """Taking the digest out is an edit, too."""
+    del variant.lock["metadata"]["custom_metadata"]["strata-packages-digest"]  # type: ignore[index]
+    (problem,) = variant.problems()
+    assert problem.startswith("conda-lock.yml: its packages are not those that were solved")
+
+
 def test_a_package_without_sha256_is_refused(variant: Variant) -> None:
     """md5 alone vouches for nothing."""
     del variant.lock["package"][1]["hash"]["sha256"]  # type: ignore[index]
@@ -213,6 +247,7 @@ def test_a_secret_from_the_environment_is_accepted(variant: Variant) -> None:
     }
     for package in fresh.lock["package"]:  # type: ignore[attr-defined]
         package["url"] = package["url"].replace("://", "://${USER}:${PASSWORD}@")
+    fresh.seal()
     assert fresh.problems() == []
 
 

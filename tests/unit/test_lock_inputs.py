@@ -161,6 +161,7 @@ def test_all_problems_of_all_files_are_told_at_once(tmp_path: Path) -> None:
         ("defaults", "defaults channels"),
         ("https://repo.anaconda.com/pkgs/main", "defaults channels"),
         ("file:///srv/secret", "exists on this machine only"),
+        ("http://[secret/c", "is no URL"),
     ],
 )
 def test_a_channel_that_nobody_may_or_can_use_is_refused(

@@ -93,6 +93,11 @@ def test_invalid_yaml_names_the_line(path: Path) -> None:
     [
         ("version: 1\n", "version: 2\n", ":1: is not a conda-lock file of version 1"),
         ("  url: https://e", "  uri: https://e", ":14: package[0] (nose-2) has no url"),
+        (
+            "url: https://embedded.strata.invalid/linux-64/",
+            "url: http://[bad/",
+            ":21: package[0] (nose-2): http://[bad/nose-2-1%211.0%2Bcpu-py311_0.conda is no URL",
+        ),
         ("  category: pytorch\n", "", ":14: package[0] (nose-2) has no category"),
         ("version: 1!1.0+cpu", "version: 1!1.1", ":21: package[0] (nose-2): the file nose-2-1!1.0"),
         ("  platforms:\n  - linux-64\n", "", ":2: metadata has no list of platforms"),

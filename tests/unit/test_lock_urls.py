@@ -42,6 +42,7 @@ def test_secrets_are_found_and_masked(url: str, kind: str | None, masked: str) -
         ("conda-forge", False),
         ("conda-forge/label/main", False),
         ("https://mirror.example/main", False),
+        ("http://[bad/main", False),
     ],
 )
 def test_defaults_are_known_by_name_and_by_address(channel: str, *, expected: bool) -> None:
@@ -58,6 +59,7 @@ def test_defaults_are_known_by_name_and_by_address(channel: str, *, expected: bo
         ("http://localhost/c", True),
         ("https://conda.anaconda.org/conda-forge", False),
         ("conda-forge", False),
+        ("http://[bad/c", False),
     ],
 )
 def test_local_addresses_are_known(url: str, *, expected: bool) -> None:

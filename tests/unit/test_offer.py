@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import platform
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from strata.errors import DefinitionError
+from strata.errors import DefinitionError, HostError
 from strata.load import load
-from strata.offer import choose_platform, not_offered, offered
+from strata.model import ImageBase
+from strata.offer import choose, choose_platform, not_offered, offered, refuse_foreign_base
+from strata.pipeline import build_images, prepare
+from strata.workspace import Workspace
+from tests.projects import NOWHERE
 
 if TYPE_CHECKING:
     from tests.projects import SmallProject
@@ -74,3 +79,49 @@ def test_the_platform_is_the_wanted_one_or_this_machines(
         assert choose_platform(variant, ARM64) == ARM64
     with pytest.raises(DefinitionError, match=r'has no such platform.*"linux/arm64"'):
         choose_platform(variant, "linux/arm46")
+
+
+def test_a_base_is_bootstrapped_for_this_machine_alone(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere it may be planned, and a build ends with 8 before an engine is asked for."""
+    monkeypatch.setenv("DOCKER_HOST", NOWHERE)
+    place = Workspace(root=project.root, build=project.root / "build", cache=project.root / "cache")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    plan = prepare(place, ["small"], "embedded")
+    with pytest.raises(HostError) as failure:
+        build_images(place, plan, None, lambda _: None)
+    assert failure.value.exit_code == 8
+    assert str(failure.value).startswith(
+        "error: variant embedded: its base is made on the spot, which gives one for aarch64,"
+        " not for linux/amd64\n"
+    )
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    refuse_foreign_base(plan.variant, plan.platform)
+
+
+def test_a_base_from_a_registry_may_be_of_another_machine(
+    project: SmallProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine emulates it, or says that it cannot."""
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    variant = load(project.root).variants["embedded"]
+    pulled = ImageBase(image="docker.io/library/ubuntu:24.04", digest=f"sha256:{'0' * 64}")
+    refuse_foreign_base(replace(variant, base=pulled), AMD64)
+
+
+@pytest.mark.parametrize(
+    ("variant", "place", "where"),
+    [
+        ("embeded", "", "--variant embeded"),
+        ("embedded", "linux/arm46", "--platform linux/arm46"),
+    ],
+)
+def test_every_name_that_is_wrong_is_told_at_once(
+    project: SmallProject, variant: str, place: str, where: str
+) -> None:
+    """An unknown variant or platform does not hide unknown images."""
+    with pytest.raises(DefinitionError) as failure:
+        choose(load(project.root), variant, place, ["smal", "pair", "hole"])
+    places = [problem.where for problem in failure.value.problems]
+    assert places == [where, "--image smal", "--image hole"]

@@ -15,7 +15,7 @@ from strata.credentials import Credentials, read_credentials
 from strata.errors import PublishError
 from strata.publish import Candidate, push_images
 from strata.pusher import push_problem, read_push_stream
-from strata.registry import Registry, is_plain_http
+from strata.registry import PULL, PUSH, Registry, is_plain_http
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,9 +65,10 @@ class Answers(BaseAdapter):
 def ask(
     answers: Script,
     credentials: Credentials = SECRET,
+    actions: str = PUSH,
 ) -> tuple[str | None, list[requests.PreparedRequest]]:
     """Ask r.example for the digest of o/train:cpu."""
-    registry = Registry("r.example", credentials, plain_http=False)
+    registry = Registry("r.example", credentials, plain_http=False, actions=actions)
     network = Answers(answers)
     registry._session.mount("https://", network)
     return registry.digest("r.example/o/train", "cpu"), network.sent
@@ -131,17 +132,19 @@ def test_digest_without_the_header_is_counted() -> None:
     assert ask(answers)[0] == expected
 
 
-def test_nothing_is_sent_before_it_is_asked_for() -> None:
-    """The password goes out only after a challenge, and to where that points."""
+@pytest.mark.parametrize(("actions", "scope"), [(PUSH, "pull%2Cpush"), (PULL, "pull")])
+def test_nothing_is_sent_before_it_is_asked_for(actions: str, scope: str) -> None:
+    """The password goes out only after a challenge, to where that points, for what is done."""
     _, sent = ask(
         {
             f"HEAD {MANIFEST}": [(401, BEARER, b""), (200, {"Docker-Content-Digest": DIGEST}, b"")],
             "GET https://t.example/token": [(200, {}, b'{"access_token": "t"}')],
-        }
+        },
+        actions=actions,
     )
     authorizations = [request.headers.get("Authorization") for request in sent]
     assert authorizations == [None, SECRET.basic, "Bearer t"]
-    assert "scope=repository%3Ao%2Ftrain%3Apull%2Cpush" in str(sent[1].url)
+    assert str(sent[1].url).endswith(f"scope=repository%3Ao%2Ftrain%3A{scope}")
 
 
 def test_identity_token_is_exchanged() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from strata.record import ImageRecord, Outcome, RecordedLayer
-from strata.report import COLUMNS, facts, markdown, not_run, print_report, rows
+from strata.report import COLUMNS, facts, markdown, not_run, plots, print_report, rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,6 +98,16 @@ def test_what_was_not_run_is_told_with_its_reason() -> None:
         "training on GPUs: there is none (train, lab)",
         "layer 20-two: 1 not run; test_x: no device (lab)",
     ]
+
+
+def test_a_plot_is_named_with_those_who_share_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """Images of the same digest were measured once; a check without a plot names none."""
+    drawn = replace(outcome("ddp", "pass", ""), plot="checks/embedded-train/plot.svg")
+    records = [replace(RECORD, image=name, checks=(drawn,)) for name in ("train", "lab")]
+    assert plots([RECORD, *records]) == ["checks/embedded-train/plot.svg (train, lab)"]
+    print_report(records)
+    told = "plot, beside the record: checks/embedded-train/plot.svg (train, lab)"
+    assert told in capsys.readouterr().out.splitlines()
 
 
 def test_the_console_shows_every_text_as_it_is(

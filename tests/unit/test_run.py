@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -165,3 +167,40 @@ def test_an_interrupt_that_reaches_us_alone_ends_the_program(tmp_path: Path) -> 
     assert process.returncode != 0
     assert child
     assert not Path(f"/proc/{child}").exists()
+
+
+DRAWS = """
+import os, sys
+print("size", *os.get_terminal_size(2), file=sys.stderr)
+sys.stdout.write("one\\rtwo\\n")
+sys.exit(3)
+"""
+
+
+def test_a_program_that_draws_is_shown_and_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a terminal of the size of ours, which shows all that the log has but moves."""
+    log = tmp_path / "logs" / "drawn.log"
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (50, 99))
+    with open(slave, "w", encoding="utf-8") as terminal:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr(sys, "stderr", terminal)
+        with pytest.raises(BuildError) as failure:
+            run(
+                [sys.executable, "-c", DRAWS],
+                error=BuildError,
+                where="here",
+                fix="draw",
+                log=log,
+                show=True,
+            )
+        shown = os.read(master, 1 << 16).decode()
+        monkeypatch.undo()
+    os.close(master)
+    assert log.read_text() == "size 99 50\ntwo\n"
+    assert "size 99 50\r\none\rtwo\r\n" in shown
+    problem = str(failure.value)
+    assert "ended with 3" in problem
+    assert f"full log: {log}" in problem
+    assert "| two" not in problem  # it has just been seen

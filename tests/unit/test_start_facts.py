@@ -53,7 +53,18 @@ def test_the_engine_says_what_it_offers(runtimes: dict[str, Any], *, offers_gpus
     """Memory in bytes, and GPUs where it has a runtime for them."""
     info = {"MemTotal": 1024, "DockerRootDir": "/d", "Driver": "x", "Runtimes": runtimes}
     sdk: Any = SimpleNamespace(info=lambda: info, version=lambda: {"Version": "26.1.5"})
-    assert host_facts(sdk) == HostFacts(memory=1024, offers_gpus=offers_gpus)
+    assert host_facts(sdk, "auto") == HostFacts(memory=1024, offers_gpus=offers_gpus)
+
+
+def test_a_broken_cdi_file_matters_where_gpus_are_asked_for(tmp_path: Path) -> None:
+    """With --gpus auto it ends the task with exit code 8, with --gpus none it does not."""
+    (tmp_path / "nvidia.json").write_text("{")
+    info = {"MemTotal": 1, "DockerRootDir": "/d", "Driver": "x", "CDISpecDirs": [str(tmp_path)]}
+    sdk: Any = SimpleNamespace(info=lambda: info, version=lambda: {"Version": "26.1.5"})
+    assert not host_facts(sdk, "none").offers_gpus
+    with pytest.raises(HostError, match="is no CDI specification") as error:
+        host_facts(sdk, "auto")
+    assert error.value.exit_code == 8
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from strata.engine import Engine
 from strata.errors import DefinitionError, HostError
 from strata.start.containers import create, reuse, stop, variable
 from strata.start.prepare import container_name
-from strata.start.services import JUPYTER, SSH, refuse_port_variable
+from strata.start.services import JUPYTER, SSH, refuse_variables
 from strata.start.sshfiles import Login, config_block, known_hosts
 from tests.unit.test_start_settings import settle
 
@@ -176,7 +176,7 @@ def test_names_are_what_docker_allows(login: str, name: str) -> None:
 def test_a_service_stays_at_its_port(text: str) -> None:
     """A variable that would move JupyterLab off the published port is refused with `--port`."""
     with pytest.raises(DefinitionError) as caught:
-        refuse_port_variable(JUPYTER, ["A=1", text])
+        refuse_variables(JUPYTER, ["A=1", text])
     assert str(caught.value) == (
         "error: --env JUPYTER_PORT: JupyterLab must listen on 8888 in the container,"
         " which is published\n"
@@ -187,8 +187,18 @@ def test_a_service_stays_at_its_port(text: str) -> None:
 
 def test_other_variables_are_nobodys_port() -> None:
     """Names that only begin alike, and values, pass, and so does all that SSH doesn't read."""
-    refuse_port_variable(JUPYTER, ["JUPYTER_PORTS=1", "A=JUPYTER_PORT", "=JUPYTER_PORT"])
-    refuse_port_variable(SSH, ["JUPYTER_PORT=9000", "="])
+    refuse_variables(JUPYTER, ["JUPYTER_PORTS=1", "A=JUPYTER_PORT", "=JUPYTER_PORT"])
+    refuse_variables(SSH, ["JUPYTER_PORT=9000", "="])
+
+
+@pytest.mark.parametrize("name", ["JUPYTER_BASE_URL", "JUPYTER_IP", "JUPYTER_TOKEN"])
+def test_what_hides_jupyter_is_refused(name: str) -> None:
+    """A variable with which neither we nor the link would reach JupyterLab is refused, with 2."""
+    for text in (f"{name}=/ada/", name):
+        with pytest.raises(DefinitionError, match=f"^error: --env {name}: ") as caught:
+            refuse_variables(JUPYTER, [text])
+        assert caught.value.exit_code == 2
+    refuse_variables(SSH, [name])
 
 
 def test_known_hosts_has_the_name() -> None:

@@ -123,25 +123,37 @@ def test_gpus_are_given_where_there_are_some(
     assert ("--gpus" in text) is gets_gpus
 
 
+def test_gpus_known_by_cdi_alone_are_named_as_devices() -> None:
+    """Such an engine has no runtime for `--gpus`; it is no reason to start anew."""
+    host = replace(HOST, offers_gpus=True)
+    by_cdi = settle(host=replace(host, gives_gpus_by_cdi=True))
+    text = " ".join(arguments(by_cdi))
+    assert "--device nvidia.com/gpu=all --ulimit memlock=-1" in text
+    assert "--gpus" not in text
+    assert differences(settle(host=host).label, by_cdi) == ()
+
+
 def test_another_user_is_named_and_no_more() -> None:
-    """The image gives name and home by itself; nothing but the work folder is mounted."""
+    """The image gives a name by itself; HOME is said, as `docker exec` would have / for it."""
     assert arguments(settle(user=(1234, 56))) == [
         *("--name", "box", *CLOSED),
         *("--shm-size", "8192m", "--ulimit", "stack=67108864"),
-        *("--user", "1234:56"),
+        *("--user", "1234:56", "--env", "HOME=/tmp/.strata/home"),
         *("--mount", "type=bind,source=/data,target=/home/dev/work"),
         *("--publish", "127.0.0.1::8888"),
         "strata/lab:embedded",
     ]
     assert "--user" not in arguments(settle(user=None))
+    for known in ((1000, 5), (0, 0)):  # these have homes of their own
+        assert "--env" not in arguments(settle(user=known))
 
 
 def test_another_user_can_write_where_it_starts() -> None:
     """Without a work folder it gets one in memory; the image's own user has one already."""
     options = replace(OPTIONS, work=None)
     found = arguments(settle(options, user=(1234, 56)))
-    assert found[found.index("--user") :][:4] == [
-        *("--user", "1234:56"),
+    assert found[found.index("--env") :][:4] == [
+        *("--env", "HOME=/tmp/.strata/home"),
         *("--tmpfs", "/home/dev/work:exec,uid=1234,gid=56,mode=0755"),
     ]
     assert "--tmpfs" not in arguments(settle(options))

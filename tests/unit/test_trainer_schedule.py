@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.schedule import rate
+from trainer.schedule import rate, steps_between
 from trainer.threads import threads_per_rank
 
 
@@ -18,6 +18,14 @@ def test_without_warmup_the_first_step_has_the_full_rate() -> None:
     """No division by zero, also where the run is all warm-up."""
     assert rate(0, 0, 10) == 1.0
     assert rate(10, 10, 10) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("pace", "steps"), [(0.0, 100), (0.001, 100), (0.1, 5), (0.3, 1), (0.5, 1), (60.0, 1)]
+)
+def test_ranks_ask_each_other_twice_a_second(pace: float, steps: int) -> None:
+    """As many steps as half a second holds: one where they are slow, a hundred at most."""
+    assert steps_between(pace) == steps
 
 
 @pytest.mark.parametrize(

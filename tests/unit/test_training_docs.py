@@ -67,3 +67,12 @@ def test_the_examples_are_well_formed() -> None:
     ast.parse(python)
     (manifests,) = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
     assert [item["kind"] for item in yaml.safe_load_all(manifests)] == ["Service", "Job"]
+
+
+def test_commands_that_restart_keep_attempts_apart() -> None:
+    """Each block with --max-restarts sets what the page asks for with it."""
+    blocks = re.findall(r"^```(?:sh|yaml)\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    restarting = [block for block in blocks if "--max-restarts" in block]
+    assert len(restarting) == 4
+    setting = re.compile(r"TORCH_DISABLE_SHARE_RDZV_TCP_STORE(=1|, value: \"1\")")
+    assert [block for block in restarting if not setting.search(block)] == []

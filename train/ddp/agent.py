@@ -117,9 +117,12 @@ def _environment(threads: int, interface: str) -> dict[str, str]:
     # node 0.  Who names another one is obeyed.
     chosen = {
         "GLOO_SOCKET_IFNAME": interface,
-        "NCCL_SOCKET_IFNAME": interface,
+        "NCCL_SOCKET_IFNAME": f"={interface}",  # without it, eth1 would mean eth10 too
         # The report names the rank; a dump would need a writable home and time.
         "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+        # Also without a dump, NCCL's watchdog of torch 2.8 and later sleeps four times
+        # this long (15 s) before it ends a rank that waited in vain.
+        "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC": "250",
     }
     return {
         **{name: os.environ.get(name, value) for name, value in chosen.items()},

@@ -15,6 +15,8 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 150, 40, 50
 # Okabe and Ito's colours, which people who see few colours can tell apart.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#666666"
+# What bounds a measurement is grey: the dashes tell one bound from another.
+DASHES = ("5 4", "2 3", "9 3", "9 3 2 3")
 TEXT = 'font-family="sans-serif" font-size="12" fill="#333"'
 
 
@@ -97,7 +99,7 @@ def draw_chart(title: str, x: Axis, y: Axis, lines: Sequence[Line], top: int = 0
 
 def _draw_line(line: Line, places: Sequence[tuple[float, float]], number: int) -> str:
     color = GREY if line.is_dashed else COLORS[number % len(COLORS)]
-    dash = ' stroke-dasharray="5 4"' if line.is_dashed else ""
+    dash = f' stroke-dasharray="{DASHES[number % len(DASHES)]}"' if line.is_dashed else ""
     path = "M" + "L".join(f"{across:.1f} {down:.1f}" for across, down in places)
     dots = [
         f'<circle cx="{across:.1f}" cy="{down:.1f}" r="3" fill="{color}"/>'

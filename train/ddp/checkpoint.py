@@ -42,6 +42,8 @@ def check_checkpoint(context: Context) -> Finding:
     save(file, run)
     _to_all_hosts(context, file)
     state = read(file)
+    if context.fault == "wrapped-keys":
+        state["model"] = run.replica.state_dict()
     _check_content(context, run, state)
     _check_exact(context, config, file, run)
     size = cut_short(context, state)
@@ -102,6 +104,8 @@ def _check_exact(context: Context, config: Config, file: Path, run: Run) -> None
         seed_all("elsewhere")
     if context.fault == "forget-optimizer":
         second.optimizer.state.clear()
+    if context.fault == "forget-place":
+        second.progress = replace(second.progress, epoch=0, step_in_epoch=0)
     got = losses_of(second)
     for step, (loss, wanted) in enumerate(zip(got, expected), BEFORE):  # noqa: B905 - Python 3.9
         if loss != wanted:
@@ -128,20 +132,21 @@ def _check_other_ranks(context: Context, config: Config, file: Path) -> dict[str
             range(fewer), timeout=timedelta(seconds=context.plan.group_timeout)
         )
     group = group_of(context)
-    reference = _resume(config, group, file)
+    reference = losses_of(_resume(config, group, file))
     other = context.folder / "checkpoint-of-fewer.pt"
     half = AFTER // 2
     losses: list[float] = []
     if context.rank < fewer:
         part = Group(context.rank, fewer, context.device, processes, context.journal.waiting)
-        run = small_run(config, part)
-        load(file, run)
+        run = _resume(config, part, file)
+        _lose_rank(context, run)
         losses = losses_of(run, half)
         save(other, run)
         _compare(losses, reference[:half], context.world_size, fewer)
     _to_all_hosts(context, other)
-    more = _resume(config, group, other)
-    _compare(more, reference[half:], fewer, context.world_size)
+    run = _resume(config, group, other)
+    _lose_rank(context, run)
+    _compare(losses_of(run), reference[half:], fewer, context.world_size)
     return {
         "outcome": "pass",
         "detail": f"{context.world_size} -> {fewer} -> {context.world_size} ranks give the same "
@@ -150,10 +155,16 @@ def _check_other_ranks(context: Context, config: Config, file: Path) -> dict[str
     }
 
 
-def _resume(config: Config, group: Group, file: Path) -> list[float]:
+def _resume(config: Config, group: Group, file: Path) -> Run:
     run = small_run(config, group)
     load(file, run)
-    return losses_of(run)
+    return run
+
+
+def _lose_rank(context: Context, run: Run) -> None:
+    """Shrink the batch by one rank's share, as who counts it by rank does, if that is the fault."""
+    if context.fault == "lose-rank":
+        run.loader.sampler.batch_size -= run.config.batch_size // context.world_size
 
 
 def _compare(got: list[float], expected: list[float], before: int, after: int) -> None:

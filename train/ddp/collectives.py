@@ -11,6 +11,7 @@ from torch import distributed
 from ddp.bandwidth import GIGA, KIB, MIB, measure, sizes
 from ddp.errors import PhaseFailed
 from ddp.findings import Finding
+from ddp.links import bounds_of
 from ddp.patterns import EXACT
 from ddp.thresholds import best_busbw
 from ddp.trials import TRIALS, Trial, Values
@@ -18,9 +19,10 @@ from ddp.trials import TRIALS, Trial, Values
 if TYPE_CHECKING:
     from ddp.context import Context
 
-# Each type's values are compared at these sizes; float32's at all of them.
-COMPARED = (4 * KIB + 8, MIB)
 LARGEST = {"gloo": 16 * MIB, "nccl": 256 * MIB}
+# Each type's values are compared at these sizes and the backend's largest; float32's at
+# all that are timed, too.
+COMPARED = (KIB, 4 * KIB + 8, MIB)
 TIMED_DTYPE = "float32"
 # A size is timed over this many calls: small ones first.
 QUICK_CALLS, FULL_CALLS = (5, 2), (20, 5)
@@ -50,10 +52,11 @@ def check_collectives(context: Context) -> Finding:
                 unsupported.append(f"{label} of {dtype}")
     _share_slowest(context, rows)
     limits = _copy_speeds(context)
-    copy = limits["memory_copy_gb_per_s"]
+    bounds = bounds_of(limits, context.plan.facts["nvml"]["links"])
+    beside = ", ".join(f"{name} {speed:.2f}" for name, speed in bounds.items())
     return Finding(
         f"{_listing(unsupported)}; bus bandwidth of all_reduce at best {best_busbw(rows):.2f} "
-        f"GB/s, a memory copy has {copy:.2f} GB/s",
+        f"GB/s, beside {beside} GB/s",
         {"bandwidth": rows, "limits": limits, "unsupported": unsupported},
     )
 
@@ -64,7 +67,7 @@ def _try(context: Context, label: str, operation: str, dtype: str) -> list[dict[
     largest = LARGEST[context.plan.backend]
     rows = []
     timed = sizes(largest, is_full=context.is_full) if is_timed else ()
-    for size in sorted({*COMPARED, *timed}):
+    for size in sorted({*COMPARED, largest, *timed}):
         values = Values(context.rank, context.world_size, dtype, context.device, size)
         trial = TRIALS[label][1](values)
         with context.journal.waiting(f"{label} of {dtype}, {trial.size_bytes} bytes"):

@@ -6,6 +6,7 @@ import json
 import signal
 import socket
 import sys
+import threading
 import time
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # Seconds for all nodes to come: containers that start together import torch
 # together.
 JOIN_TIME = 45.0
+# Seconds in which a store answers who has reached it: what doesn't is no store of ours.
+ANSWER_TIME = 10.0
 # Seconds after its own end that a node waits for what the others have to tell.
 PATIENCE = 10.0
 FAILED = "failed"  # the key that says that some node's ranks have failed
@@ -127,22 +130,32 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> None:
 
 
 def _open(nodes: Nodes) -> Any:  # noqa: ANN401 - torch's store
-    is_host = nodes.rank == 0
-    if not is_host:
+    if nodes.rank > 0:
         _wait_for_node_0(nodes)
+    found: list[Any] = []
+    # In a thread: torch's store waits without end for a listener that says nothing.
+    asking = threading.Thread(target=lambda: found.append(_ask(nodes)), daemon=True)
+    asking.start()
+    asking.join(ANSWER_TIME)
+    answer = found[0] if found else f"what listens there says nothing for {ANSWER_TIME:.0f} s"
+    if isinstance(answer, str):
+        what = "listen on" if nodes.rank == 0 else "reach node 0 at"
+        raise NotJoinedError(f"node {nodes.rank} can't {what} {nodes.endpoint}: {answer}")
+    return distributed.PrefixStore("ddp-check", answer)
+
+
+def _ask(nodes: Nodes) -> Any:  # noqa: ANN401 - torch's store
+    """Return the store of node 0, or why there is none."""
     try:
-        store = distributed.TCPStore(
+        return distributed.TCPStore(
             nodes.host,
             nodes.port,
-            is_master=is_host,
+            is_master=nodes.rank == 0,
             timeout=timedelta(seconds=JOIN_TIME),
             wait_for_workers=False,
         )
     except (distributed.DistError, OSError, ValueError) as error:
-        what = "listen on" if is_host else "reach node 0 at"
-        first = (str(error).splitlines() or [""])[0]
-        raise NotJoinedError(f"node {nodes.rank} can't {what} {nodes.endpoint}: {first}") from None
-    return distributed.PrefixStore("ddp-check", store)
+        return (str(error).splitlines() or [""])[0]
 
 
 def _hello(store: Any, node: int, nodes: Nodes, deadline: float) -> Hello:  # noqa: ANN401 - torch's store

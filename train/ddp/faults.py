@@ -25,6 +25,7 @@ from ddp.verdict import find_blame
 
 if TYPE_CHECKING:
     from ddp.jobs import JobContext, JobResult
+    from ddp.plan import Plan
 
 # How a rank fails, and what the reason must say of it.
 FAULTS = {
@@ -33,7 +34,7 @@ FAULTS = {
     "kill": "was killed by SIGKILL",
     "hang": "hangs",
 }
-RANKS = 2
+RANKS = 2  # one that fails and one that waits for it
 NOTICED_WITHIN = 60.0  # seconds from the fault to the end of the job
 STARTED_WITHIN = 60.0  # seconds for torch to be imported by all, on a busy machine
 GROUP_TIMEOUT = 5.0  # seconds that a rank waits for one that hangs
@@ -53,12 +54,29 @@ def check_faults(job: JobContext) -> Finding:
         f"a rank that raises, exits early, is killed or hangs ends its job within {slowest:.0f} s "
         f"and is named; a job whose rank was killed after step {restarted['killed_after_step']} "
         f"goes on from step {restarted['resumed_after_step']} and ends as one that nothing befell",
-        {"host": host_name(), "seconds": seconds, "restarted": restarted},
+        {
+            "host": host_name(),
+            "backend": plan_noticed(job.plan).backend,
+            "seconds": seconds,
+            "restarted": restarted,
+        },
     )
 
 
-def _ranks(job: JobContext) -> int:
-    return min(RANKS, job.plan.nproc)
+def plan_noticed(plan: Plan) -> Plan:
+    """Return the plan of a job in which a rank is to fail: of two ranks, on this host.
+
+    Where there is but one rank (one GPU), on the CPU: nobody would wait for it.
+    """
+    return replace(
+        plan,
+        backend=plan.backend if plan.nproc >= RANKS else "gloo",
+        world_size=RANKS,
+        nodes=ONE_HOST,
+        logs=None,
+        is_full=False,
+        group_timeout=GROUP_TIMEOUT,
+    )
 
 
 def _injects(job: JobContext, fault: str) -> bool:
@@ -67,28 +85,22 @@ def _injects(job: JobContext, fault: str) -> bool:
 
 def _check_noticed(job: JobContext, fault: str) -> float:
     """Run a job whose last rank fails so; return the seconds from the fault to its end."""
-    ranks = _ranks(job)
-    victim = ranks - 1
+    victim = RANKS - 1
     folder = Path(tempfile.mkdtemp(prefix=f"fault-{fault}-", dir=job.folder))
     plan = replace(
-        job.plan,
-        world_size=ranks,
-        nodes=ONE_HOST,
-        logs=None,
-        is_full=False,
+        plan_noticed(job.plan),
         # To see this phase fail, nobody has the fault.
-        inject=Injection(victim + ranks if _injects(job, "overlooked") else victim, fault),
-        group_timeout=GROUP_TIMEOUT,
+        inject=Injection(victim + RANKS if _injects(job, "overlooked") else victim, fault),
     )
     plan.write(folder / "plan.json")
     timeout = min(STARTED_WITHIN + NOTICED_WITHIN, job.remaining)
     started = time.monotonic()
-    result = run_job("ddp.rank", [str(folder)], nproc=ranks, folder=folder, timeout=timeout)
+    result = run_job("ddp.rank", [str(folder)], nproc=RANKS, folder=folder, timeout=timeout)
     what = f"a rank that shall {fault} on {host_name()}"
     _check_left(result, what)
     if result.code is None:
         raise PhaseFailed(f"{what} was not noticed within {timeout:.0f} s")
-    states = [read_journal(journal_file(folder, rank), rank) for rank in range(ranks)]
+    states = [read_journal(journal_file(folder, rank), rank) for rank in range(RANKS)]
     if not result.ends and all(state.is_done for state in states):
         raise PhaseFailed(f"{what} was not noticed: its job ended with 0")
     blame = find_blame(states, result.ends, None, GROUP_TIMEOUT)
@@ -107,8 +119,9 @@ def _check_restarted(job: JobContext) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="restarted-", dir=job.folder))
     timeout = min(RESTARTED_WITHIN, job.remaining)
     words = [str(folder), "forget" if _injects(job, "forget-checkpoint") else "keep"]
+    ranks = min(RANKS, job.plan.nproc)  # its backend is what torch sees: at most a rank a GPU
     result = run_job(
-        "ddp.restarted", words, nproc=_ranks(job), folder=folder, timeout=timeout, max_restarts=1
+        "ddp.restarted", words, nproc=ranks, folder=folder, timeout=timeout, max_restarts=1
     )
     _check_left(result, "a job that was restarted")
     if result.code is None:

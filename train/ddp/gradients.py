@@ -64,13 +64,20 @@ def check_gradients(context: Context) -> Finding:
 
 @contextlib.contextmanager
 def _full_precision() -> Iterator[None]:
-    """Have float32 convolutions computed in float32: on GPUs, TF32 is the default."""
-    before = torch.backends.cudnn.allow_tf32
-    torch.backends.cudnn.allow_tf32 = False
+    """Have float32 computed in float32.
+
+    On GPUs TF32 is the default for convolutions, and for matrices where
+    TORCH_ALLOW_TF32_CUBLAS_OVERRIDE is set.
+    """
+    switches = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    before = [switch.allow_tf32 for switch in switches]
+    for switch in switches:
+        switch.allow_tf32 = False
     try:
         yield
     finally:
-        torch.backends.cudnn.allow_tf32 = before
+        for switch, value in zip(switches, before):  # noqa: B905 - needs Python 3.10
+            switch.allow_tf32 = value
 
 
 def _check_equal_shards(context: Context, dtype: Any) -> float:  # noqa: ANN401 - torch's types
@@ -92,12 +99,13 @@ def _check_accumulation(context: Context, dtype: Any) -> float:  # noqa: ANN401 
     _mean_loss(alone, tokens, targets).backward()
     replica = _replica(context, Model, dtype, gradient_as_bucket_view=True)
     mine = _shard(context.rank)
+    sent = 1 if context.fault == "sync-early" else MICRO_BATCHES
     parts = zip(tokens[mine].chunk(MICRO_BATCHES), targets[mine].chunk(MICRO_BATCHES))  # noqa: B905 - needs Python 3.10
     for number, (some_tokens, some_targets) in enumerate(parts, start=1):
-        is_last = number == MICRO_BATCHES
-        with contextlib.nullcontext() if is_last else replica.no_sync():
+        is_sent = number == sent
+        with contextlib.nullcontext() if is_sent else replica.no_sync():
             loss = _mean_loss(replica, some_tokens, some_targets) / MICRO_BATCHES
-            if is_last:
+            if is_sent:
                 _backward(context, loss)
             else:
                 loss.backward()
@@ -114,6 +122,8 @@ def _check_unused(context: Context, dtype: Any) -> float:  # noqa: ANN401 - torc
     replica = _replica(context, BranchedModel, dtype, find_unused_parameters=True)
     mine = _shard(context.rank)
     _backward(context, _mean_loss(replica, tokens[mine], targets[mine], has_side[mine]))
+    if context.fault == "lost-unused":
+        replica.module.side.weight.grad.zero_()
     what = " with unused parameters"
     return compare(what, dtype, gradients(replica.module), gradients(alone))
 

@@ -66,7 +66,8 @@ def _launch_among(plan: Plan, folder: Path) -> None:
     try:
         exchange = Exchange.join(plan.nodes, hello)
     except NotJoinedError as reason:
-        replace(plan, unfit=str(reason)).write(folder / "plan.json")
+        unfit_plan = replace(plan, unfit=str(reason), unfit_phase="rendezvous")
+        unfit_plan.write(folder / "plan.json")
         return
     unfit = disagreement(exchange.hellos)
     if unfit is not None:

@@ -8,10 +8,10 @@ import sys
 import tempfile
 import time
 import traceback
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from ddp.addresses import host_name
 from ddp.arguments import Arguments, parse
 from ddp.errors import BAD_ARGUMENTS, DONE, FAILED, PhaseFailed, PhaseNotRun, Refused
 from ddp.jobs import JobContext
@@ -133,15 +133,18 @@ def _report(folder: Path, ending: Ending, started: float, timeout: float) -> Rep
     if not (folder / "plan.json").exists():
         return report_unfit(None, late or "the launcher left no plan", times)
     plan = Plan.read(folder / "plan.json")
+    us = {plan.nodes.rank: host_name()}
     if plan.unfit is not None:
-        return report_unfit(plan, plan.unfit, times)
+        return report_unfit(plan.with_hosts(Meeting(us, {})), plan.unfit, times)
     states = [read_journal(journal_file(folder, rank), rank) for rank in range(plan.world_size)]
     ends_file, meeting_file = folder / "ends.json", folder / "meeting.json"
     ends = json.loads(ends_file.read_text()) if ends_file.exists() else {}
     if meeting_file.exists():
         meeting = Meeting.read(meeting_file)
         states = place_ranks(states, meeting)
-        plan = replace(plan, facts={**plan.facts, "hosts": meeting.facts()})
-    elif plan.nodes.count > 1:  # the others' journals have not come: judge ours alone
-        states = [state for state in states if journal_file(folder, state.rank).exists()]
-    return report_ranks(plan, states, {int(rank): end for rank, end in ends.items()}, times, late)
+    else:
+        if plan.nodes.count > 1:  # the others' journals have not come: judge ours alone
+            states = [state for state in states if journal_file(folder, state.rank).exists()]
+        meeting = Meeting(us, {plan.nodes.rank: [state.rank for state in states]})
+    codes = {int(rank): end for rank, end in ends.items()}
+    return report_ranks(plan.with_hosts(meeting), states, codes, times, late)

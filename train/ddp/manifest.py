@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MANIFEST = Path("/opt/strata/manifest.json")
 PREFIX = Path("/opt/env")
+METADATA = ".dist-info/METADATA"
 # conda's names of packages that have another one in Python.
 PYTHON_NAMES = {"pytorch": "torch"}
 # Builds of Python packages: py311_0, pyhd8ed1ab_0, cuda129_mkl_py311_h0_1.
@@ -28,12 +29,13 @@ class Installed:
 
     `versions` holds, by normalised name, the version of every distribution in
     the order of `sys.path`: the first is the one that is imported.  `records` are
-    conda's names of packages, as NAME-VERSION-BUILD.
+    conda's names of packages, as NAME-VERSION-BUILD, each with the metadata of
+    Python's packages that it has brought and that are gone.
     """
 
     python: str
     versions: Mapping[str, Sequence[str]]
-    records: frozenset[str]
+    records: Mapping[str, Sequence[str]]
 
 
 def look_at_manifest(file: Path = MANIFEST, prefix: Path = PREFIX) -> dict[str, Any]:
@@ -56,8 +58,15 @@ def look_at_environment(prefix: Path) -> Installed:
     for distribution in metadata.distributions():
         name = distribution.metadata["Name"]
         versions.setdefault(normalised(name), []).append(distribution.version)
-    records = frozenset(file.stem for file in prefix.glob("conda-meta/*.json"))
+    records = {file.stem: _gone(prefix, file) for file in prefix.glob("conda-meta/*.json")}
     return Installed(platform.python_version(), versions, records)
+
+
+def _gone(prefix: Path, record: Path) -> list[str]:
+    """Return which metadata that a record of conda's lists is not there any more."""
+    files = json.loads(record.read_text())["files"]
+    metadata_files = sorted(file for file in files if file.endswith(METADATA))
+    return [file for file in metadata_files if not (prefix / file).exists()]
 
 
 def disagreements(manifest: Mapping[str, Any], installed: Installed) -> list[str]:
@@ -66,13 +75,19 @@ def disagreements(manifest: Mapping[str, Any], installed: Installed) -> list[str
     for package in manifest["packages"]:
         name, version, layer = package["name"], package["version"], package["layer"]
         said = f"the manifest says {version} (layer {layer})"
-        if f"{name}-{version}-{package['build']}" not in installed.records:
+        record = f"{name}-{version}-{package['build']}"
+        if record not in installed.records:
             found.append(f"conda has no record of {name}, {said}")
+        changes: list[str] = []
         if name == "python":
             if _comparable(installed.python) != _comparable(version):
-                found.append(f"python is {installed.python}, {said}")
+                changes = [f"python is {installed.python}, {said}"]
         elif PYTHON_BUILD.search(package["build"]):
-            found += _compare(PYTHON_NAMES.get(name, name), version, said, installed)
+            changes = _compare(PYTHON_NAMES.get(name, name), version, said, installed)
+        # Another version replaces the metadata, too: then that is said already.
+        if not changes and installed.records.get(record):
+            changes = [f"{name} is not whole ({installed.records[record][0]} is gone), {said}"]
+        found += changes
     return found
 
 

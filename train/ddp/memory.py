@@ -11,14 +11,20 @@ from torch.utils.data import DataLoader, Dataset
 
 from ddp.errors import PhaseFailed
 from ddp.findings import Finding
-from ddp.shared_memory import DOCKER_DEFAULT, FOLDER, PREFETCH, WORKERS, Need, judge_shared_memory
+from ddp.shared_memory import (
+    BATCH,
+    DOCKER_DEFAULT,
+    FOLDER,
+    PREFETCH,
+    SHAPE,
+    WORKERS,
+    Need,
+    judge_shared_memory,
+)
 
 if TYPE_CHECKING:
     from ddp.context import Context
 
-# A usual batch of images in float32: 9.6 MB.
-BATCH = 16
-SHAPE = (3, 224, 224)
 BATCHES = WORKERS * PREFETCH
 
 
@@ -35,8 +41,7 @@ def check_memory(context: Context) -> Finding:
 
     Raises `PhaseFailed` with the size and the remedy where it is not enough.
     """
-    batch_bytes = BATCH * SHAPE[0] * SHAPE[1] * SHAPE[2] * 4
-    need = Need(context.plan.nproc, batch_bytes)
+    need = Need(context.plan.nproc)
     free = DOCKER_DEFAULT if context.fault == "small-shm" else free_shared_memory()
     judge_shared_memory(free, need)
     with context.journal.waiting("the other ranks before workers start"):
@@ -56,9 +61,9 @@ def check_memory(context: Context) -> Finding:
     }
     if context.device.type == "cuda":
         data["gpu_free_bytes"], data["gpu_bytes"] = torch.cuda.mem_get_info(context.device)
-    mebibytes = 1 << 20
+    mebibytes, megabytes = 1 << 20, need.batch_bytes / 1e6
     return Finding(
-        f"{BATCHES} batches of {batch_bytes / 1e6:.0f} MB by {WORKERS} workers a rank; {FOLDER} "
+        f"{BATCHES} batches of {megabytes:.0f} MB by {WORKERS} workers a rank; {FOLDER} "
         f"has {free // mebibytes} MiB free, {need.bytes // mebibytes} MiB are needed",
         data,
     )

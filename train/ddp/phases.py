@@ -80,15 +80,30 @@ SPECS = (
     Spec("rendezvous", RANKS),
     Spec("memory", RANKS, faults=("small-shm",)),
     Spec("collectives", RANKS, faults=("wrong-sum", "wrong-max", "wrong-all-to-all")),
-    Spec("gradients", RANKS, faults=("wrong-gradient", "unweighted", "drift")),
+    Spec(
+        "gradients",
+        RANKS,
+        faults=("wrong-gradient", "sync-early", "lost-unused", "unweighted", "drift"),
+    ),
     Spec("data", RANKS, faults=("forget-epoch", "same-workers", "count-padding")),
     Spec(
         "training",
         RANKS,
         faults=("raise", "exit", "kill", "hang", "stuck", "diverge", "other-seed"),
     ),
-    Spec("checkpoint", RANKS, faults=("torn-save", "forget-random", "forget-optimizer")),
-    Spec("scaling", RANKS, faults=("slow",)),
+    Spec(
+        "checkpoint",
+        RANKS,
+        faults=(
+            "wrapped-keys",
+            "torn-save",
+            "forget-random",
+            "forget-optimizer",
+            "forget-place",
+            "lose-rank",
+        ),
+    ),
+    Spec("scaling", RANKS, faults=("slow", "slow-loader")),
     Spec("faults", SUPERVISOR, required="full", faults=("overlooked", "forget-checkpoint")),
 )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ddp.arguments import Arguments, Injection
 from ddp.errors import Refused
-from ddp.nodes import ONE_HOST, Nodes
+from ddp.nodes import ONE_HOST, Meeting, Nodes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +57,10 @@ class Plan:
     def nproc(self) -> int:
         """The number of ranks on this host."""
         return self.world_size // self.nodes.count
+
+    def with_hosts(self, meeting: Meeting) -> Plan:
+        """Return the plan whose facts say which ranks were on which host."""
+        return replace(self, facts={**self.facts, "hosts": meeting.facts()})
 
     def write(self, file: Path) -> None:
         """Write to `file`, whole or not at all."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddp.chart import HEIGHT, Axis, Line, draw_chart, draw_page, linear_ticks, log_ticks
 from ddp.errors import PhaseNotRun, Refused
+from ddp.links import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +27,8 @@ def render_plot(document: Mapping[str, Any]) -> str:
     label = f"{document['label']}, {document['world_size']} ranks"
     charts = []
     if data.get("collectives", {}).get("bandwidth"):
-        charts.append(_bandwidth(data["collectives"], label))
+        links = document["facts"]["nvml"]["links"]
+        charts.append(_bandwidth(data["collectives"], links, label))
     if data.get("scaling", {}).get("rows"):
         charts.append(_throughput(data["scaling"]["rows"], label, HEIGHT * len(charts)))
     if not charts:
@@ -46,22 +48,26 @@ def must_be_writable(file: Path) -> None:
         raise Refused("--plot", str(error), "name a file in a folder that can be written") from None
 
 
-def _bandwidth(data: Mapping[str, Any], label: str) -> str:
+def _bandwidth(
+    data: Mapping[str, Any], links: Sequence[Mapping[str, float | None]], label: str
+) -> str:
     points: dict[str, list[tuple[float, float]]] = {}
     for row in data["bandwidth"]:
         if row["busbw_gb_per_s"] > 0:  # with one rank nothing crosses a bus
             at = (row["size_bytes"], row["busbw_gb_per_s"])
             points.setdefault(row["label"], []).append(at)
     sizes = sorted({row["size_bytes"] for row in data["bandwidth"]})
-    copy = data["limits"]["memory_copy_gb_per_s"]
     lines = [Line(name, sorted(places)) for name, places in points.items()]
-    limit = Line("memory copy", [(sizes[0], copy), (sizes[-1], copy)], is_dashed=True)
-    speeds = [speed for line in [*lines, limit] for _, speed in line.points]
+    lines += [
+        Line(name, [(sizes[0], speed), (sizes[-1], speed)], is_dashed=True)
+        for name, speed in bounds_of(data["limits"], links).items()
+    ]
+    speeds = [speed for line in lines for _, speed in line.points]
     return draw_chart(
         f"Bus bandwidth by message size ({label})",
         Axis("message size", sizes, size_label, is_log=True),
         Axis("GB/s", log_ticks(speeds), _number, is_log=True),
-        [*lines, limit],
+        lines,
     )
 
 

@@ -50,8 +50,9 @@ def check_rendezvous(context: Context) -> Finding:
         raise PhaseFailed(f"backend, world size and rank are {group}, expected {planned}")
     settings = {name: value for name, value in os.environ.items() if name.startswith(SETTINGS)}
     seconds = time.monotonic() - began
+    over = interface.removeprefix("=") or "an interface of its choice"
     return Finding(
-        f"{plan.world_size} ranks, {plan.backend} over {interface or 'an interface of its choice'}",
+        f"{plan.world_size} ranks, {plan.backend} over {over}",
         {
             "seconds": seconds,
             "address": f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}",

@@ -148,6 +148,8 @@ def render_table(report: Report) -> str:
 
 def _hosts(report: Report) -> list[str]:
     hosts = report.facts.get("hosts", ())
+    if len(hosts) == 1:  # people know where they have started it
+        return []
     return [
         f"node {host['node']}: {host['host']}, "
         + (f"ranks {', '.join(map(str, host['ranks']))}" if host["ranks"] else "nothing came back")

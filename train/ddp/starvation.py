@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 WORKERS = 1
 WARM_BATCHES = 2
 QUICK_BATCHES, FULL_BATCHES = 10, 60
+# Seconds that --inject RANK:slow-loader adds to the loading of all batches: many steps' time,
+# and less than the other ranks wait.
+SLOWNESS = 6.0
 
 
 class _Tokens(Dataset):  # type: ignore[misc]  # torch is not typed here
-    def __init__(self, size: int, workload: Workload) -> None:
+    def __init__(self, size: int, workload: Workload, delay: float) -> None:
         self._size = size
         self._shape = workload.shape
+        self._delay = delay
 
     def __len__(self) -> int:
         return self._size
 
     def __getitem__(self, index: int) -> Any:  # noqa: ANN401 - a tensor
+        time.sleep(self._delay)
         generator = torch.Generator().manual_seed(index)
         shape = self._shape
         return torch.randint(shape.vocabulary, (shape.length + 1,), generator=generator)
@@ -38,7 +43,9 @@ def loader_wait_share(context: Context, workload: Workload) -> float:
     The workers' start is not counted.
     """
     batches = FULL_BATCHES if context.is_full else QUICK_BATCHES
-    data = _Tokens((WARM_BATCHES + batches) * workload.batch, workload)
+    samples = (WARM_BATCHES + batches) * workload.batch
+    delay = SLOWNESS / samples if context.fault == "slow-loader" else 0.0
+    data = _Tokens(samples, workload, delay)
     loader = DataLoader(
         data, workload.batch, num_workers=WORKERS, pin_memory=workload.device.type == "cuda"
     )

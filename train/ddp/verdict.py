@@ -64,9 +64,10 @@ def judge_ranks(
     failed: str | None = None
     for name in RANK_PHASES:
         is_last = name == RANK_PHASES[-1]
+        is_through = bool(states) and all(_is_through(state, name) for state in states)
         if failed is not None:
             phases.append(Phase(name, "not run", reason=f"{failed} failed"))
-        elif not all(_is_through(state, name) for state in states) or (is_last and blame):
+        elif not is_through or (is_last and blame):
             began = [state.began[name] for state in states if name in state.began]
             seconds = ended_at - min(began) if began else None
             reason = _sentence(blame) if blame is not None else "no rank has run it"
@@ -130,8 +131,9 @@ def find_blame(
         return Blame(behind.rank, f"{text} {_place(behind)}")
     if failures:
         return Blame(failures[0].rank, f"{failures[0].failure} {_place(failures[0])}")
-    places = "; ".join(f"rank {state.rank} {_place(state)}" for state in states)
-    return Blame(None, f"{late or 'the ranks ended without an error'}: {places}")
+    places = [f"rank {state.rank} {_place(state)}" for state in states]
+    where = "; ".join(places) or "no rank has begun"
+    return Blame(None, f"{late or 'the ranks ended without an error'}: {where}")
 
 
 def _timed_out(state: RankState, code: int, group_timeout: float) -> bool:

@@ -75,7 +75,8 @@ CHECKS = (
     Check(
         "shared-memory",
         EVERYWHERE,
-        "`/dev/shm` is larger than Docker's 64 MiB (error) and has 1 GiB (warning)",
+        "`/dev/shm` has room for two 10 MB batches a rank (error: four GPUs and more on Docker's "
+        "64 MiB) and has 1 GiB, more from 23 ranks on (warning)",
         judge_limits.judge_shared_memory,
     ),
     Check(

@@ -47,7 +47,7 @@ class Gpu:
 
     `capability` is its compute capability; `slowdowns` names the reasons that
     keep its clocks down now.  `clocks` are the application clock that is set and
-    the highest one, in MHz, None where a GPU has no such setting.
+    the GPU's default one, in MHz, None where there is no such setting.
     """
 
     index: int

@@ -110,6 +110,9 @@ def judge_architecture(facts: Facts) -> Finding:
         return Finding(check, INFO, "there is no PyTorch with CUDA here")
     if isinstance(gpus, Unknown):
         return Finding(check, UNKNOWN, gpus.reason)
+    if not torch.architectures:  # some versions tell them only where CUDA starts
+        told = "this PyTorch doesn't tell what it has code for; see driver and cuda-start"
+        return Finding(check, UNKNOWN, told)
     names = " ".join(torch.architectures)
     remarks = [
         Remark(
@@ -146,7 +149,7 @@ def _slow(gpu: Gpu) -> Iterator[Remark]:
     if isinstance(gpu.clocks, Unknown):
         yield Remark(UNKNOWN, f"{told}: its application clock: {gpu.clocks.reason}")
     elif gpu.clocks is not None and gpu.clocks[0] < gpu.clocks[1]:
-        text = f"{told}: its clock is set to {gpu.clocks[0]} of {gpu.clocks[1]} MHz"
+        text = f"{told}: its clock is set to {gpu.clocks[0]} MHz, its default is {gpu.clocks[1]}"
         yield Remark(INFO, text, "on the host: sudo nvidia-smi --reset-applications-clocks")
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ddp.shared_memory import FOLDER, Need
 from doctor.facts import CONTAINER, GIB, MIB, Unknown
 from doctor.findings import ERROR, INFO, OK, UNKNOWN, WARNING, Finding, Remark, join
 
 if TYPE_CHECKING:
     from doctor.facts import Facts
 
-SHARED = "/dev/shm"  # noqa: S108 - where Linux keeps shared memory
-# Docker's default: two workers that hand over items of 96 MB die of it.
-TINY_SHARED_MEMORY = 64 * MIB
-ENOUGH_SHARED_MEMORY = GIB
 CPU_RANKS = 2  # what ddp-check starts where there is no GPU
 MEMORY_PER_CPU_RANK = 1 * GIB
 MEMORY_PER_GPU = 4 * GIB  # CUDA's and NCCL's host side, pinned buffers, some workers
@@ -32,23 +29,33 @@ def size(count: int) -> str:
 
 
 def judge_shared_memory(facts: Facts) -> Finding:
-    """DataLoader workers and NCCL hand data over through /dev/shm."""
+    """DataLoader workers and NCCL hand data over through /dev/shm.
+
+    Little is a warning: ranks without workers train, and so do small batches.
+    It is an error where the ranks of this machine can't have one worker each.
+    """
     check, total, limit = "shared-memory", facts.limits.shared_memory, facts.limits.memory
     if isinstance(total, Unknown):
-        return Finding(check, UNKNOWN, f"the size of {SHARED}: {total.reason}")
+        return Finding(check, UNKNOWN, f"the size of {FOLDER}: {total.reason}")
+    need = Need(ranks_of(facts))
     if facts.scope == CONTAINER:
-        fix = (
-            "docker run --shm-size 1g (Compose: shm_size: 1g; Kubernetes: an emptyDir with "
-            "medium: Memory, mounted at /dev/shm)"
-        )
+        fix = f"docker run {need.remedy}"
     else:
-        fix = "sudo mount -o remount,size=1g /dev/shm"
-    told = f"{SHARED} has {size(total)}"
-    if total <= TINY_SHARED_MEMORY:
-        why = "DataLoader workers that hand over more end with a bus error"
+        fix = f"sudo mount -o remount,size={need.gibibytes}g {FOLDER}"
+    told = f"{FOLDER} has {size(total)}"
+    batches = f"batches of {need.batch_bytes / 1e6:.0f} MB"
+    if total < need.least_bytes:
+        why = (
+            f"{need.ranks} ranks with a worker each and {batches} need "
+            f"{size(need.least_bytes)}, and a worker that finds it full dies of a bus error"
+        )
         return Finding(check, ERROR, f"{told}: {why}", fix)
-    if total < ENOUGH_SHARED_MEMORY:
-        return Finding(check, WARNING, f"{told}: little for DataLoader workers", fix)
+    if total < need.gibibytes * GIB:
+        why = (
+            f"little for {need.ranks} ranks with DataLoader workers, which need "
+            f"{size(need.bytes)} for {batches}; one that finds it full dies of a bus error"
+        )
+        return Finding(check, WARNING, f"{told}: {why}", fix)
     if limit is not None and total > limit:
         why = f"more than the memory limit of {size(limit)}, which it counts against"
         return Finding(check, INFO, f"{told}, {why}")

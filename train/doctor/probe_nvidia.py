@@ -20,6 +20,8 @@ SLOWDOWNS = {
     0x80: "power brake",
 }
 SM_CLOCK = 1  # nvml.h, nvmlClockType_t
+# nvml.h, nvmlReturn_t; older packages have no class for some of them.
+NOT_SUPPORTED, FUNCTION_NOT_FOUND, DEPRECATED = 3, 13, 26
 # nvml.h, nvmlGpuP2PStatus_t and nvmlGpuP2PCapsIndex_t.
 CAN_READ = 0
 CAN_WRITE = 1
@@ -126,7 +128,7 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:  # noqa: ANN401 - NVML's
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     slowdowns: tuple[str, ...] | Unknown
     try:
-        bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+        bits = _clock_reasons(nvml, handle)
         slowdowns = tuple(name for bit, name in SLOWDOWNS.items() if bits & bit)
     except nvml.NVMLError as error:
         slowdowns = Unknown(str(error))
@@ -134,13 +136,34 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:  # noqa: ANN401 - NVML's
     return Gpu(index, name, (major, minor), slowdowns, _clocks(nvml, handle))
 
 
+def _clock_reasons(nvml: Any, handle: Any) -> int:  # noqa: ANN401 - NVML's
+    """Return why the clocks are as they are, as bits, by its new name or by its old one.
+
+    Drivers before 535 and older packages know only the old name, which CUDA 14's
+    NVML will refuse (NVML API, "Deprecation Notices").
+    """
+    ask = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    if ask is not None:
+        try:
+            return int(ask(handle))
+        except nvml.NVMLError as error:
+            if error.value != FUNCTION_NOT_FOUND:
+                raise
+    return int(nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+
+
 def _clocks(nvml: Any, handle: Any) -> tuple[int, int] | Unknown | None:  # noqa: ANN401 - NVML's
+    """Return the application clock that is set and the default one.
+
+    Many GPUs' default is below their highest, and boosts: that is no setting of
+    anybody's.  CUDA 14's NVML will have no application clocks.
+    """
     try:
         is_set = nvml.nvmlDeviceGetApplicationsClock(handle, SM_CLOCK)
-        return is_set, nvml.nvmlDeviceGetMaxClockInfo(handle, SM_CLOCK)
-    except nvml.NVMLError_NotSupported:
-        return None
+        return is_set, nvml.nvmlDeviceGetDefaultApplicationsClock(handle, SM_CLOCK)
     except nvml.NVMLError as error:
+        if error.value in (NOT_SUPPORTED, DEPRECATED):
+            return None
         return Unknown(str(error))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import asdict
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import distributed
 
 from ddp.errors import Refused
+from trainer.group import on_all
 from trainer.seeding import random_state, restore_random_state, seed_all
 from trainer.steps import Progress
 
@@ -23,7 +25,7 @@ FORMAT = "strata.trainer/1"
 
 
 class NotSavedError(Exception):
-    """Rank 0 could not write a checkpoint; the one before is still there."""
+    """A checkpoint could not or must not be written; the one before is still there."""
 
 
 def capture(run: Run) -> dict[str, Any]:
@@ -66,8 +68,17 @@ def write(file: Path, state: dict[str, Any]) -> None:
 def save(file: Path, run: Run) -> None:
     """Have rank 0 write a checkpoint while all wait; every rank must call it.
 
-    Raises `NotSavedError` on all ranks when it can't be written.
+    Raises `NotSavedError` on all ranks when it can't be written, or when a
+    parameter is no number any more: the checkpoint before is worth more then.
     """
+    lost = [
+        name for name, value in run.model.named_parameters() if not bool(value.isfinite().all())
+    ]
+    if lost:  # the same on all ranks, as the parameters are
+        raise NotSavedError(
+            f"parameter {lost[0]} has values that are no numbers after step {run.progress.step}; "
+            "the checkpoint before, if any, is still there; try a smaller --lr, or more --warmup"
+        )
     state = capture(run)
     problem: list[str | None] = [None]
     if run.group.is_first:
@@ -85,15 +96,11 @@ def load(file: Path, run: Run) -> bool:
     """Put the run where the checkpoint in `file` was; False where there is none on any rank.
 
     On more ranks than have saved, those that are new draw random numbers of
-    their own.  Raises `Refused` when the file is not there on some ranks, is of
-    another step on them, or doesn't belong to this run.
+    their own.  Raises `Refused` on all ranks when the file is not there on some,
+    is of another step on them, can't be read, or doesn't belong to this run.
     """
-    state = read(file) if file.exists() else None
-    progress = None if state is None else state["progress"]
-    everywhere: list[Any] = [None] * run.group.world_size
-    with run.group.waiting("all_gather of places in the run"):
-        distributed.all_gather_object(everywhere, progress, group=run.group.processes)
-    if any(other != progress for other in everywhere):
+    state, everywhere = on_all(run.group, lambda: _find(file), "places in the run")
+    if any(other != everywhere[0] for other in everywhere):
         steps = [None if other is None else other["step"] for other in everywhere]
         raise Refused(
             "--out",
@@ -114,15 +121,33 @@ def load(file: Path, run: Run) -> bool:
     return True
 
 
+def _find(file: Path) -> tuple[dict[str, Any] | None, dict[str, int] | None]:
+    if not file.exists():
+        return None, None
+    state = read(file)
+    return state, state["progress"]
+
+
 def read(file: Path) -> dict[str, Any]:
-    """Return the checkpoint in `file`, on the CPU; it holds data only, and runs no code."""
-    state: dict[str, Any] = torch.load(file, map_location="cpu", weights_only=True)
+    """Return the checkpoint in `file`, on the CPU; it holds data only, and runs no code.
+
+    Raises `Refused` when it can't be read, or is none of the trainer's.
+    """
+    try:
+        state = torch.load(file, map_location="cpu", weights_only=True)
+    except Exception as error:  # what is damaged can raise anything
+        why = str(error).partition("\n")[0] or type(error).__name__
+        if isinstance(error, UnpicklingError):  # torch's text says how to run the file's code
+            why = "it is no file of torch.save, or holds more than data"
+        raise Refused(
+            str(file), f"can't be read: {why}", "give another --out, or take the file away"
+        ) from error
+    if not isinstance(state, dict) or state.get("format") != FORMAT:
+        raise Refused(str(file), f"is no checkpoint of {FORMAT}", "give another --out")
     return state
 
 
 def _check(file: Path, state: dict[str, Any], run: Run) -> None:
-    if state.get("format") != FORMAT:
-        raise Refused(str(file), f"is no checkpoint of {FORMAT}", "give another --out")
     was, now = state["sampler"], _sampler(run)
     changed = [f"{name} {was[name]} -> {now[name]}" for name in now if was[name] != now[name]]
     if changed:
@@ -131,6 +156,19 @@ def _check(file: Path, state: dict[str, Any], run: Run) -> None:
             f"is of a run with another order of samples: {', '.join(changed)}",
             "give what the run began with, or another --out",
         )
+    shapes, ours = _shapes(state["model"]), _shapes(run.model.state_dict())
+    names = [name for name in {**ours, **shapes} if shapes.get(name) != ours.get(name)]
+    if names:
+        raise Refused(
+            str(file),
+            f"is of another model: {len(names)} parameters differ, {names[0]} has the shape "
+            f"{shapes.get(names[0], 'none')} there and {ours.get(names[0], 'none')} here",
+            "give the --model, --length and data that the run began with, or another --out",
+        )
+
+
+def _shapes(parameters: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in parameters.items()}
 
 
 def _sampler(run: Run) -> dict[str, int]:

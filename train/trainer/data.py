@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from ddp.errors import Refused
 from trainer.files import ImageFolder, TextFolder
+from trainer.preemption import leave_to_rank
 from trainer.sampler import Marked, StepSampler
 from trainer.seeding import generator, mix
 
@@ -98,6 +99,7 @@ class Masked:
         self._data = data
         self._seed = seed
         self._epoch = 0
+        self.listing = listing_of(data)
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -117,6 +119,12 @@ class Masked:
             tokens.masked_fill(is_hidden, MASK),
             tokens.masked_fill(~is_hidden, IGNORED),
         )
+
+
+def listing_of(data: Any) -> list[tuple[str, int]]:  # noqa: ANN401 - a data set
+    """Return what tells a data set of files from one of others; nothing of generated data."""
+    listing: list[tuple[str, int]] = getattr(data, "listing", [])
+    return listing
 
 
 def make_data(config: Config) -> tuple[Any, Any]:
@@ -178,6 +186,7 @@ class Loader:
             # Each worker seeds Python, NumPy and torch with a number drawn from
             # this generator plus its own number.
             generator=self._generator,
+            worker_init_fn=leave_to_rank,
         )
 
     def begin(self, epoch: int, start: int = 0) -> Any:  # noqa: ANN401 - an iterator

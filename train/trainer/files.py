@@ -23,6 +23,15 @@ SMALLEST_CROP = 0.5  # of either side
 VALIDATION = 10  # one sample of so many is for validation
 
 
+class UnreadableError(Exception):
+    """A file of the data is not what it must be: found by one rank, in the middle of a run."""
+
+    def __str__(self) -> str:
+        """Return the text alone: torch puts a loading worker's traceback before it."""
+        name = f"{__name__}.{type(self).__name__}: "
+        return super().__str__().rstrip().rpartition("\n")[2].removeprefix(name)
+
+
 def is_of(part: str, number: int) -> bool:
     """Whether the sample of this number belongs to "train" or to "validation"."""
     return (number % VALIDATION == VALIDATION - 1) == (part == "validation")
@@ -41,6 +50,8 @@ class ImageFolder:
             if path.suffix.lower() in (ARRAY, *PICTURES)
         ]
         self.classes = len(names)
+        # Not their sizes: to ask for those of a million files takes long on a shared disk.
+        self.listing = [(str(path.relative_to(folder)), label) for path, label in found]
         self.items = [item for number, item in enumerate(found) if is_of(part, number)]
         if not self.items:
             raise Refused(
@@ -81,18 +92,19 @@ class ImageFolder:
 
 
 def _read(path: Path) -> Any:  # noqa: ANN401 - an array (height, width, 3) of uint8
-    if path.suffix.lower() == ARRAY:
-        array = np.load(path, allow_pickle=False)
-    else:
-        from PIL import Image  # noqa: PLC0415 - not in every image
+    try:
+        if path.suffix.lower() == ARRAY:
+            array = np.load(path, allow_pickle=False)
+        else:
+            from PIL import Image  # noqa: PLC0415 - not in every image
 
-        with Image.open(path) as picture:
-            array = np.array(picture.convert("RGB"))
+            with Image.open(path) as picture:
+                array = np.array(picture.convert("RGB"))
+    except (EOFError, OSError, ValueError) as error:  # what NumPy and Pillow raise
+        raise UnreadableError(f"{path} can't be read: {error}") from error
     if array.ndim != 3 or array.shape[2] != 3 or array.dtype != np.uint8:  # noqa: PLR2004
-        raise Refused(
-            str(path),
-            f"holds {array.dtype} of shape {array.shape}",
-            "give (height, width, 3) uint8",
+        raise UnreadableError(
+            f"{path} holds {array.dtype} of shape {array.shape}; give (height, width, 3) uint8"
         )
     return array
 
@@ -115,10 +127,13 @@ class TextFolder:
     def __init__(self, folder: Path, length: int, part: str) -> None:
         """List the blocks of `length` bytes; raises `Refused` when there are too few."""
         self.files = sorted(folder.rglob("*.txt"))
+        sizes = [path.stat().st_size for path in self.files]
+        names = [str(path.relative_to(folder)) for path in self.files]
+        self.listing = sorted(zip(names, sizes))  # noqa: B905 - Python 3.9
         blocks = [
             (number, first)
-            for number, path in enumerate(self.files)
-            for first in range(0, path.stat().st_size - length, length)
+            for number, size in enumerate(sizes)
+            for first in range(0, size - length, length)
         ]
         self.items = [item for number, item in enumerate(blocks) if is_of(part, number)]
         if not self.items:

@@ -6,7 +6,7 @@ import os
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from torch import distributed
@@ -18,6 +18,8 @@ from trainer.threads import threads_per_rank
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
+
+Made = TypeVar("Made")
 
 
 def _unwatched(_what: str) -> AbstractContextManager[None]:
@@ -50,13 +52,13 @@ def join(timeout: float, threads: int) -> Group:
 
     NCCL with one GPU a rank where torch sees GPUs, else gloo on the CPU.
     `timeout` in seconds is how long a rank waits for the others; `threads` 0
-    means the rank's share of the usable cores.  Raises `Refused` when there are
-    fewer GPUs than ranks on this host.
+    means the rank's share of the usable cores.  Raises `Refused` on all ranks of
+    this host when it has fewer GPUs than ranks.
     """
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     local_ranks = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    if 0 < gpus <= local_rank:
+    if 0 < gpus < local_ranks:
         raise Refused(
             "torchrun --nproc-per-node",
             f"{local_ranks} ranks on {gpus} GPU: NCCL takes one rank a GPU",
@@ -73,3 +75,30 @@ def join(timeout: float, threads: int) -> Group:
         how.update(store=distributed.HashStore(), rank=0, world_size=1)
     distributed.init_process_group("nccl" if gpus else "gloo", **how)
     return Group(distributed.get_rank(), distributed.get_world_size(), device)
+
+
+def on_all(
+    group: Group, attempt: Callable[[], tuple[Made, Any]], what: str
+) -> tuple[Made, list[Any]]:
+    """Have every rank attempt the same; return what this one made, and what each tells of it.
+
+    `attempt` returns what it makes, and what it tells the other ranks.  Where it
+    raises `Refused` on any rank, all raise it: none waits for a rank that has ended.
+    """
+    try:
+        made, mine = attempt()
+    except Refused as refused:
+        _gather(group, refused, what)
+        raise
+    told = _gather(group, mine, what)
+    for rank, theirs in enumerate(told):
+        if isinstance(theirs, Refused):
+            raise Refused(theirs.where, f"rank {rank}: {theirs.what}", theirs.fix)
+    return made, told
+
+
+def _gather(group: Group, mine: Any, what: str) -> list[Any]:  # noqa: ANN401 - any value
+    told: list[Any] = [None] * group.world_size
+    with group.waiting(f"all_gather of {what}"):
+        distributed.all_gather_object(told, mine, group=group.processes)
+    return told

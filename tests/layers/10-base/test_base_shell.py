@@ -28,6 +28,15 @@ def test_added_path_survives_login(layer: Layer, shell: str) -> None:
     assert layer.out(f"PATH='{path}' {shell} '{PRINT}'") == path
 
 
+@pytest.mark.parametrize("shell", ["sh -lc", "bash -lc", "bash -euo pipefail -lc"])
+def test_active_environment_survives_login(layer: Layer, shell: str) -> None:
+    """An environment of one's own, whose programs took the image's place on PATH, stays active."""
+    path = layer.out(PRINT).replace("/opt/env/bin", "/mine/bin")
+    show = 'printf "%s\\n" "$PATH" "$CONDA_PREFIX"'
+    said = layer.lines(f"PATH='{path}' CONDA_PREFIX=/mine {shell} '{show}'")
+    assert said == [path, "/mine"]
+
+
 @pytest.mark.parametrize("shell", ["/bin/sh", "/bin/bash", "/bin/bash -euo pipefail"])
 def test_login_from_nothing(layer: Layer, shell: str) -> None:
     """A login that knows nothing of the image (su, cron) still finds the environment first."""

@@ -24,46 +24,51 @@ class Entry:
 @pytest.fixture(scope="module")
 def odd(layer: Layer) -> list[Entry]:
     """Return what changes its user, is open to everybody, or is the user's outside its home."""
+    account = layer.account
     listed = layer.find(
-        r"! -type l ! -path '/home/dev*' ! -path '/tmp/*'"
-        r" \( -perm /6000 -o -perm -0002 -o -user dev \) -printf '%y %m %u %p\n'"
+        rf"! -type l ! -path '{account.home}*' ! -path '/tmp/*'"
+        rf" \( -perm /6000 -o -perm -0002 -o -user {account.name} \) -printf '%y %m %u %p\n'"
     )
     words = (line.split(" ", 3) for line in listed)
     return [Entry(kind, int(mode, 8), owner, path) for kind, mode, owner, path in words]
 
 
-def test_user_is_dev(layer: Layer) -> None:
-    """The image runs as dev, uid and gid 1000, in no other group."""
-    assert layer.out("id") == "uid=1000(dev) gid=1000(dev) groups=1000(dev)"
+def test_user_is_the_builds(layer: Layer) -> None:
+    """The image runs as the user of its build, with a group of the same number, in no other."""
+    named = f"{layer.account.uid}({layer.account.name})"
+    assert layer.out("id") == f"uid={named} gid={named} groups={named}"
+    assert layer.account.uid > 0
 
 
 def test_uid_is_unique(layer: Layer) -> None:
     """No second user and no second group has the user's number."""
-    assert layer.lines("awk -F: '$3 == 1000 { print $1 }' /etc/passwd") == ["dev"]
-    assert layer.lines("awk -F: '$3 == 1000 { print $1 }' /etc/group") == ["dev"]
+    name, uid = layer.account.name, layer.account.uid
+    for file in ("passwd", "group"):
+        assert layer.lines(f"awk -F: '$3 == {uid} {{ print $1 }}' /etc/{file}") == [name]
 
 
 def test_account(layer: Layer) -> None:
     """The account's home and shell are the environment's (50-ssh's shell comes to it by itself)."""
-    home, shell = layer.out("getent passwd dev").split(":")[5:]
-    assert (home, shell in {"/bin/bash", "/opt/strata/bin/session"}) == ("/home/dev", True)
-    assert layer.out("getent passwd dev") == layer.out("cat /etc/strata/account")
-    assert layer.out('echo "$HOME $SHELL"') == "/home/dev /bin/bash"
+    name = layer.account.name
+    home, shell = layer.out(f"getent passwd {name}").split(":")[5:]
+    assert (home, shell in {"/bin/bash", "/opt/strata/bin/session"}) == (f"/home/{name}", True)
+    assert layer.out(f"getent passwd {name}") == layer.out("cat /etc/strata/account")
+    assert layer.out('echo "$HOME $SHELL"') == f"{home} /bin/bash"
 
 
 def test_home_is_owned(layer: Layer) -> None:
     """All of the home is the user's, and work is where one starts."""
-    assert layer.find("! -user dev -o ! -group dev", "/home/dev") == []
-    assert layer.out("pwd") == "/home/dev/work"
-    assert layer.out("stat --format '%U:%G %a' /home/dev /home/dev/work").splitlines() == [
-        "dev:dev 755",
-        "dev:dev 755",
-    ]
+    name, home = layer.account.name, layer.account.home
+    assert layer.find(f"! -user {name} -o ! -group {name}", home) == []
+    assert layer.out("pwd") == f"{home}/work"
+    modes = layer.lines(f"stat --format '%U:%G %a' {home} {home}/work")
+    assert modes == [f"{name}:{name} 755"] * 2
 
 
-def test_nothing_else_is_owned(odd: list[Entry]) -> None:
-    """Outside its home and the temporary folders the user owns nothing."""
-    assert [entry.path for entry in odd if entry.owner == "dev"] == []
+def test_nothing_else_is_owned(layer: Layer, odd: list[Entry]) -> None:
+    """Outside its home and the temporary folders the user owns nothing but conda's cache."""
+    owned = [entry.path for entry in odd if entry.owner == layer.account.name]
+    assert [path for path in owned if path != "/opt/conda/pkgs"] == []
 
 
 def test_no_password(layer: Layer) -> None:
@@ -78,7 +83,10 @@ def test_no_setuid_program(odd: list[Entry]) -> None:
 
 
 def test_open_places(odd: list[Entry]) -> None:
-    """Everybody may write to /tmp and /var/tmp, which are sticky, and nowhere else."""
+    """Everybody may write to /tmp and /var/tmp, which are sticky, and nowhere else.
+
+    Why /var/tmp stays as the base has it: decision 0008.
+    """
     places = [(entry.path, oct(entry.mode)) for entry in odd if entry.mode & 0o002]
     assert sorted(places) == [("/tmp", "0o1777"), ("/var/tmp", "0o1777")]  # noqa: S108
 

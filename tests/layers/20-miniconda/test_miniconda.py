@@ -53,6 +53,13 @@ def test_environment_by_name(layer: Layer, shell: str) -> None:
     assert layer.lines(f"{shell} '{script}'") == ["/opt/env", "/opt/env/bin/python"]
 
 
+@pytest.mark.parametrize("shell", ["bash -c", "bash -lc", "sh -lc"])
+def test_shells_export_nothing_more(layer: Layer, shell: str) -> None:
+    """What conda's file exports is the image's own environment: every door has the same."""
+    show = "env | grep -E '^(CONDA|_C)' | sort"
+    assert layer.lines(f'{shell} "{show}"') == layer.lines(show)
+
+
 def test_shells_say_nothing(layer: Layer) -> None:
     """What makes `conda activate` work prints nothing, to neither side (case S8)."""
     for shell in ("bash -c", "bash -lc", "sh -c", "sh -lc"):
@@ -93,11 +100,13 @@ def test_closed_to_the_user(layer: Layer) -> None:
 
 
 def test_places_for_the_user(layer: Layer) -> None:
-    """Environments go to the home; the cache, for a volume or not, can be written and is empty."""
-    script = "mkdir -p ~/.conda/envs && touch ~/.conda/envs/it && echo written"
+    """Environments go to the home; it and the cache, where volumes go, are the user's and empty."""
+    name = layer.account.name
+    for place in (f"{layer.account.home}/.conda", "/opt/conda/pkgs"):
+        assert layer.out(f"stat --format '%U %G %a' {place}") == f"{name} {name} 755"
+        assert layer.lines(f"ls -A {place}") == []
+    script = "mkdir ~/.conda/envs && touch ~/.conda/envs/it && rm -r ~/.conda/envs && echo written"
     assert layer.out(script) == "written"
-    assert layer.out("stat --format '%U %a' /opt/conda/pkgs") == "dev 755"
-    assert layer.lines("ls -A /opt/conda/pkgs") == []
 
 
 def test_nothing_of_the_installer(layer: Layer) -> None:

@@ -68,6 +68,12 @@ def test_text_is_utf8(layer: Layer) -> None:
     assert layer.python(program) == "utf-8 utf-8 é"
 
 
+def test_no_package_of_the_users(layer: Layer) -> None:
+    """What lies in the user's ~/.local comes before nothing: the environment is the lock's."""
+    program = "import os, site; print(os.environ.get('PYTHONNOUSERSITE'), site.ENABLE_USER_SITE)"
+    assert layer.python(program) == "1 False"
+
+
 def test_pip_check(layer: Layer) -> None:
     """Every package finds the packages that it asks for."""
     assert layer.out("pip check") == "No broken requirements found."
@@ -98,6 +104,9 @@ def test_closed_to_the_user(layer: Layer) -> None:
 
 def test_no_package_cache(layer: Layer) -> None:
     """No cache of pip's or of conda's is in the image."""
-    places = ("/home/dev/.cache", "/home/dev/.conda", "/opt/.pkgs", "/opt/env/pkgs")
+    home = layer.account.home
+    places = (f"{home}/.cache", "/opt/.pkgs", "/opt/env/pkgs")
     assert [place for place in places if layer.host.file(place).exists] == []
+    # 20-miniconda makes it, so that a volume there belongs to the user.
+    assert layer.lines(f"find {home} -path '{home}/.conda/*'") == []
     assert layer.find("-name '*.conda' -o -name '*.tar.bz2' -o -name '*.whl'") == []

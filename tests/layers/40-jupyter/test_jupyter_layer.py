@@ -57,7 +57,7 @@ def test_no_secret_in_files(layer: Layer) -> None:
     assert [line for line in named if '"JUPYTER_' not in line] == []
     assert len(named) == 2
     for name in (".jupyter", ".ipython", ".local"):
-        assert not layer.host.file(f"/home/dev/{name}").exists
+        assert not layer.host.file(f"{layer.account.home}/{name}").exists
 
 
 def test_service(layer: Layer) -> None:

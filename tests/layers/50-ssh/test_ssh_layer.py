@@ -29,7 +29,7 @@ MEANT = {
     "x11forwarding no",
     "permittunnel no",
     "gatewayports no",
-    "strictmodes yes",
+    "strictmodes no",
     "usepam no",
     "printmotd no",
     "banner none",
@@ -99,29 +99,85 @@ def test_private_key_given(layer: Layer) -> None:
     assert done.stderr == "ssh: a private key was given; fix: give the file that ends in .pub\n"
 
 
+FROM = 'from="10.0.0.0/8,127.0.0.1",no-pty '
+MAKE_KEYS = """
+cd "$(mktemp -d)"
+for key in a b c; do ssh-keygen -q -t ed25519 -N '' -C $key@home -f $key && cat $key.pub; done
+"""
+
+
+@pytest.fixture(scope="module")
+def keys(layer: Layer) -> list[str]:
+    """Make three keys; return their public lines, with a@home, b@home and c@home as comments."""
+    return layer.lines(MAKE_KEYS)
+
+
+def let_in(layer: Layer, given: str) -> tuple[list[str], list[str]]:
+    """Return the lines that are let in of what is given, and what is said of the others."""
+    command = "STRATA_AUTHORIZED_KEYS=%s /opt/strata/bin/authorized-keys"
+    done = layer.host.run(command, given)
+    assert done.rc == 0
+    return done.stdout.splitlines(), done.stderr.splitlines()
+
+
 @pytest.mark.parametrize(
-    "between", ["\\n", "\\r\\n", "\\r", ",", "; ", " ", "\\\\n", "\\n\\n# no\\n"]
+    "between", ["\n", "\r\n", "\r", ",", "; ", " ", "\\n", "\\r\\n", "\n\n# no\n"]
 )
-def test_keys_are_parted(layer: Layer, between: str) -> None:
-    """Keys on lines of any ending, or joined on one, come out one a line, once, with options."""
-    script = f"""
-    folder=$(mktemp -d); cd "$folder"
-    for key in a b c; do ssh-keygen -q -t ed25519 -N '' -C "$key@home, office" -f $key; done
-    one="from=\\"10.0.0.0/8,127.0.0.1\\",no-pty $(cat a.pub)"
-    export STRATA_AUTHORIZED_KEYS="$(printf "%b" "$one{between}$(cat b.pub){between}$(cat c.pub)")"
-    /opt/strata/bin/authorized-keys >out
-    cat out; ssh-keygen -lf out | wc -l
-    """
-    if between == " ":  # a comment that has a space itself can't be told from the next key
-        script = script.replace("@home, office", "@home")
-    *keys, count = layer.lines(script)
-    assert count == "3"
-    assert [line.rpartition("ssh-ed25519 ")[0] for line in keys] == [
-        'from="10.0.0.0/8,127.0.0.1",no-pty ',
-        "",
-        "",
-    ]
-    assert [line.rpartition("@home")[0][-1] for line in keys] == ["a", "b", "c"]
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_keys_are_parted(layer: Layer, keys: list[str], between: str, place: int) -> None:
+    """Keys on lines of any ending, or joined on one, come out one a line, each with its options."""
+    # A comment that has a space itself can't be told from the next key.
+    given = keys if between == " " else [f"{key}, office" for key in keys]
+    given = [FROM * (number == place) + key for number, key in enumerate(given)]
+    assert let_in(layer, between.join(given)) == (given, [])
+    assert let_in(layer, between.join([*given, *given])) == (given, [])
+
+
+def test_options_without_a_comment(layer: Layer, keys: list[str]) -> None:
+    """Where the first key has no comment, the second keeps its options, too."""
+    one, two = keys[0].removesuffix(" a@home"), f'restrict,from="10.0.0.0/8" {keys[1]}'
+    assert let_in(layer, f"{one} {two}") == ([one, two], [])
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        ', frm="10.0.0.0/8" ',
+        ", from=10.0.0.0/8 ",
+        ', from="10.0.0.0/8 ',
+        ", no-pty, ",
+        ", some-option ",
+        " of two words ",
+        "|",
+    ],
+)
+def test_doubt_lets_nobody_in(layer: Layer, keys: list[str], between: str) -> None:
+    """Where it can't be told whose an option is, no key of the line is taken, and it is named."""
+    found, said = let_in(layer, f"{keys[0]}{between}{keys[1]}\n{keys[2]}")
+    assert found == [keys[2]]
+    what = f"its keys and their options can't be told apart: {keys[0][:40]}"
+    assert said == [f"ssh: left out, {what}; fix: give each key a line of its own"]
+
+
+def test_a_command_may_have_line_breaks(layer: Layer, keys: list[str]) -> None:
+    r"""A written \n within an option's value is a part of that value."""
+    given = f"command=\"printf 'one\\ntwo, {keys[1]}'\" {keys[0]}"
+    assert let_in(layer, given) == ([given], [])
+
+
+def test_closed_state(layer: Layer) -> None:
+    """A folder for the state that can't be written ends the service with 78, and is named."""
+    done = layer.host.run(f"STRATA_SSH_DIR=/opt {SERVICE}")
+    assert (done.rc, done.stdout) == (78, "")
+    assert done.stderr == (
+        f"ssh: /opt cannot be written by uid {layer.account.uid};"
+        " fix: give it, or its volume, to that uid\n"
+    )
+
+
+def test_place_of_the_state(layer: Layer) -> None:
+    """The documented place of the state is there, so that a volume over it is the user's."""
+    assert layer.out("stat --format '%U %a' ~/.strata-ssh") == f"{layer.account.name} 700"
 
 
 SESSION = "/opt/strata/bin/session"
@@ -160,7 +216,7 @@ def test_session_without_list(layer: Layer) -> None:
 
 def test_login_shell(layer: Layer) -> None:
     """The account's login shell is the one that restores the environment."""
-    assert layer.out("getent passwd dev").endswith(f":{SESSION}")
+    assert layer.out(f"getent passwd {layer.account.name}").endswith(f":{SESSION}")
     assert layer.host.file(SESSION).mode == 0o755
 
 

@@ -4,6 +4,7 @@
 #
 # /opt/env counts as activated, as its programs are first on PATH: activating another
 # environment takes them out, deactivating it brings them back.
+[ -n "${CONDA_PREFIX:-}" ] || unset CONDA_SHLVL # an image without /opt/env
 if [ -z "${CONDA_SHLVL+x}" ] && [ -d /opt/env ]; then
   export CONDA_SHLVL=1 CONDA_PREFIX=/opt/env CONDA_DEFAULT_ENV=env
 fi

@@ -8,7 +8,7 @@ strata_trust() {
       "it into the container as PEM, and chmod a+r on the host"
     exit 78
   fi
-  [ -d "$folder" ] || mkdir -m 0755 "$folder"
+  own_folder "$folder" # bin/entry's
   list=$(mktemp "$folder/ca.XXXXXX")
   { cat /etc/ssl/certs/ca-certificates.crt && echo && cat "$1"; } >"$list"
   chmod 0644 "$list"

@@ -75,6 +75,8 @@ def decide(environ: Mapping[str, str], read: Read) -> Settings:
     token = _secret(TOKEN, environ, read)
     if not token.isprintable():
         raise SettingError(f"{TOKEN} has a line break or a control character", "leave it out")
+    if token != token.strip():  # Jupyter strips what people type in, and would let nobody in
+        raise SettingError(f"{TOKEN} begins or ends with a space", "leave the space out")
     public_url = environ.get("JUPYTER_PUBLIC_URL", "")
     parts = urlsplit(public_url)
     if public_url and not (parts.scheme in {"http", "https"} and parts.netloc):
@@ -84,7 +86,7 @@ def decide(environ: Mapping[str, str], read: Read) -> Settings:
         )
     return Settings(
         ip=environ.get("JUPYTER_IP") or ALL_INTERFACES,
-        port=_port(environ.get("JUPYTER_PORT") or str(PORT)),
+        port=_port(environ.get("JUPYTER_PORT", "")),
         base_url=_base_url(environ.get("JUPYTER_BASE_URL") or "/"),
         public_url=public_url,
         token=token,
@@ -129,6 +131,9 @@ def _secret(name: str, environ: Mapping[str, str], read: Read) -> str:
 
 
 def _port(text: str) -> int:
+    # Kubernetes gives pods an address of this name where a Service is called "jupyter".
+    if not text or text.startswith("tcp://"):
+        return PORT
     if not (text.isascii() and text.isdigit() and 0 < int(text) <= MOST):
         raise SettingError(f"JUPYTER_PORT is no port: {text}", f"a number from 1 to {MOST}")
     return int(text)
