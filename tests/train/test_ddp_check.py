@@ -41,7 +41,6 @@ def test_two_ranks_pass_on_a_cpu(passed: Result) -> None:
     ]
     assert (passed.code, document["verdict"]) == (0, "pass")
     assert (document["world_size"], document["backend"]) == (2, "gloo")
-    assert document["seconds"] < 60
 
 
 def test_a_cpu_run_is_labelled_as_one(passed: Result) -> None:

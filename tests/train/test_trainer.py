@@ -220,7 +220,7 @@ def test_a_lost_run_leaves_the_last_good_checkpoint(journeys: dict[str, Any]) ->
 
 
 def test_an_image_that_is_none_is_named(journeys: dict[str, Any]) -> None:
-    """The run ends with the file and what is wrong, whether it is read or not."""
+    """The run ends with the file and what is wrong, and its loading worker with it."""
     shape, damaged = journeys["parts"]["bad images"]
     told = r"bad/class/\d\.npy holds uint8 of shape \(4, 5\); give \(height, width, 3\) uint8"
     assert re.fullmatch(told, shape)

@@ -148,14 +148,16 @@ def lost(group: Group) -> dict[str, object]:
 
 
 def bad_images(group: Group) -> list[str]:
-    """Train on images that are none, of two kinds; return what each says."""
-    config = Config(model="resnet50", data="bad", image_size=32, workers=0, out=Path("bad-run"))
+    """Train on images that are none, read in a worker and in the rank; return what each says."""
     said = []
     folder = Path("bad/class")
     folder.mkdir(parents=True)
     for number in range(10):
         np.save(folder / f"{number}.npy", np.zeros((4, 5), np.uint8))
-    for _ in range(2):
+    for workers in (1, 0):
+        config = Config(
+            model="resnet50", data="bad", image_size=32, workers=workers, out=Path("bad-run")
+        )
         try:
             train(config, group)
         except UnreadableError as error:

@@ -64,7 +64,8 @@ class ImageFolder:
             raise Refused(
                 "--data",
                 f"{self.items[0][0].name} is read with Pillow, which is not installed",
-                "pip install --user pillow, or save the images as .npy (height, width, 3; uint8)",
+                "pip install pillow as root in a child image, or save the images as .npy"
+                " (height, width, 3; uint8)",
             )
         self._pixels = pixels
         self._seed = seed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import time
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,7 @@ class Preemption:
         self._step = self._next = step
         self._since = time.monotonic()
         self._before: Any = signal.SIG_DFL
+        self._is_over = multiprocessing.Event()  # shared with the loading workers
 
     def __enter__(self) -> Self:
         """Take SIGTERM, which ended this process until now."""
@@ -51,11 +54,17 @@ class Preemption:
         torchrun sends it to ranks that are a little later than the first to end:
         it must not change how they end.
         """
+        self._is_over.set()
         if not self._is_stopping:
             signal.signal(signal.SIGTERM, self._before)
 
     def _note(self, _number: int, _frame: object) -> None:
         self._is_asked = True
+
+    def note_in_worker(self, _number: int, _frame: object) -> None:
+        """End a loading worker, but only where the run is over: torch ends its workers so."""
+        if self._is_over.is_set():
+            os._exit(0)
 
     def is_agreed(self, step: int) -> bool:
         """Tell whether any rank was asked to end; every rank must call it after each step.
@@ -86,4 +95,4 @@ def leave_to_rank(_worker: int) -> None:
     """
     owner = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     if isinstance(owner, Preemption):
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, owner.note_in_worker)
