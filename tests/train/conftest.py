@@ -22,7 +22,7 @@ IMAGE = "strata/train:embedded"
 SCHEMA = json.loads((ROOT / "docs/ddp-check.schema.json").read_text())
 IN_IMAGE = "/opt/strata/train"
 # What a careful cluster allows: nothing here may need more.
-CLOSED = ["--read-only", "--tmpfs=/tmp", "--cap-drop", "ALL", "--user", "54321:54321"]
+CLOSED = ["--read-only", "--cap-drop", "ALL", "--user", "54321:54321"]
 # What data loaders need: Docker's own 64 MiB are too little, which is a phase of its own.
 SHARED_MEMORY = "--shm-size=1g"
 TIMEOUT = 400
@@ -51,8 +51,12 @@ class Result:
         return next(phase for phase in self.document["phases"] if phase["name"] == name)
 
 
+@dataclass(frozen=True)
 class Trainer:
-    """A Python with torch, and the files of train/."""
+    """A Python with torch, and the files of train/; `tmp` is how the image's /tmp is mounted."""
+
+    image: str = IMAGE
+    tmp: str = "/tmp"  # noqa: S108 - of the container
 
     def command(self, env: Mapping[str, str], network: str) -> tuple[list[str], str]:
         """Return how to start Python, and where it finds the files of train/."""
@@ -62,8 +66,8 @@ class Trainer:
         settings = [word for name, value in env.items() for word in ("-e", f"{name}={value}")]
         volume = ["-v", f"{ROOT / 'train'}:{IN_IMAGE}:ro"]
         run = ["docker", "run", "--rm", "--network", network, SHARED_MEMORY, *CLOSED]
-        run += [*settings, *volume]
-        return [*run, IMAGE, "python"], IN_IMAGE
+        run += [f"--tmpfs={self.tmp}", *settings, *volume]
+        return [*run, self.image, "python"], IN_IMAGE
 
     def start(
         self,
