@@ -48,8 +48,11 @@ def disk_bytes(folders: Iterable[Path]) -> int:
 
 
 def engine_bytes(usage: Mapping[str, Any]) -> int:
-    """Return the bytes of layers and build cache in an engine's answer to /system/df."""
-    cached = sum(entry["Size"] for entry in usage["BuildCache"] or ())
+    """Return the bytes of layers and build cache in an engine's answer to /system/df.
+
+    Cache that is shared is a layer, too, and is counted there.
+    """
+    cached = sum(entry["Size"] for entry in usage["BuildCache"] or () if not entry["Shared"])
     return int(usage["LayersSize"]) + int(cached)
 
 

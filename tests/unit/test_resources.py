@@ -41,8 +41,8 @@ def test_a_file_counts_once(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_its_layers_and_its_build_cache() -> None:
-    """Each layer once; without a build cache some engines answer null."""
-    assert engine_bytes(USAGE) == 3_000_020_003
+    """Each layer once, also where the cache has it too; some engines answer null for the cache."""
+    assert engine_bytes(USAGE) == 3_000_020_000
     assert engine_bytes({**USAGE, "BuildCache": None}) == 3_000_000_000
 
 
@@ -57,4 +57,4 @@ def test_memory_is_that_of_us_and_of_our_programs(tmp_path: Path) -> None:
     took = measure_resources(project, Store(sdk))
     assert 300 * MEBIBYTE < took.program_memory < 3000 * MEBIBYTE
     assert 10 * MEBIBYTE < took.memory < 3000 * MEBIBYTE
-    assert (took.cache, took.engine) == (0, 3_000_020_003)
+    assert (took.cache, took.engine) == (0, 3_000_020_000)
